@@ -1,0 +1,65 @@
+"""What a record consists of: the columns that both indexes know, whatever they mean to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["Change", "Entry", "Layout", "Record", "Vectors"]
+
+Record = Mapping[str, Any]
+"""One record: ``id``, ``content`` and the layout's columns."""
+
+Vectors = NDArray[np.float32]
+"""Unit vectors, one row a passage: shape (passages, dimension)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a record besides ``id`` and ``content``.
+
+    ``keywords`` names the columns (strings, booleans or lists of strings) by whose exact value a search can filter.
+    """
+
+    columns: tuple[pa.Field, ...]
+    keywords: tuple[str, ...]
+
+    def schema(self, dimension: int) -> pa.Schema:
+        """Return the table's schema: one row a passage, the record itself in part 0."""
+        return pa.schema(
+            [
+                pa.field("id", pa.string(), nullable=False),
+                pa.field("part", pa.int32(), nullable=False),
+                pa.field("content", pa.string()),
+                *self.columns,
+                pa.field("deleted", pa.bool_(), nullable=False),
+                pa.field("vector", pa.list_(pa.float32(), dimension)),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit writes: new records, new versions with new vectors, new columns alone, and deletions."""
+
+    new: Sequence[Entry] = ()
+    replaced: Sequence[Entry] = ()
+    amended: Sequence[Record] = ()
+    deleted: Sequence[str] = ()
+
+    @property
+    def written(self) -> list[Record]:
+        """The records that the commit leaves in another state."""
+        return [*(entry.record for entry in (*self.new, *self.replaced)), *self.amended]
+
+
+class Entry(NamedTuple):
+    """A record to write, with its passages' vectors; without any it is found by its text only."""
+
+    record: Record
+    vectors: Vectors | None

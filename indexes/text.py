@@ -1,0 +1,245 @@
+"""The Tantivy index: the terms of every record, and a copy of the record to return. Always rebuilt from the table.
+
+A state document, replaced in the same commit as the records, says which version of the table the index has applied.
+Writers must hold the store's lock: Tantivy takes one writer at a time. Errors of Tantivy pass through.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import tantivy
+
+from indexes.analysis import ANALYZER_VERSION, analyze
+from indexes.filters import All, AnyOf, Filter, In
+from indexes.layout import Layout, Record
+
+__all__ = ["TextHit", "TextIndex", "TextState"]
+
+_STATE_ID = "__state__"
+_HEAP_BYTES = 64_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TextHit(NamedTuple):
+    """A record found by its terms, with its BM25 score."""
+
+    id: str
+    score: float
+
+
+class TextState(NamedTuple):
+    """What an index has applied: of which table (its epoch), up to which version, with which analysis."""
+
+    epoch: str
+    version: int
+    analyzer: int = ANALYZER_VERSION
+
+
+class TextIndex:
+    """Search records by their terms, with BM25, and return stored copies of them by id."""
+
+    def __init__(self, folder: Path, layout: Layout) -> None:
+        self._folder = folder
+        self._layout = layout
+        self._times = [field.name for field in layout.columns if pa.types.is_timestamp(field.type)]
+        self._schema = _schema(layout)
+        self._index: tantivy.Index | None = None
+        self._state: TextState | None = None
+
+    @property
+    def state(self) -> TextState | None:
+        """What this reader sees; None where there is no usable index."""
+        return self._state
+
+    def reload(self) -> TextState | None:
+        """See the newest commit; a missing or damaged index gives None."""
+        try:
+            if self._index is None:
+                self._index = _open(self._folder, self._schema)
+            if self._index is not None:
+                self._index.reload()
+            self._state = self._read_state()
+        except (ValueError, OSError):  # what Tantivy raises for damaged files
+            self._index = self._state = None
+        return self._state
+
+    def apply(self, written: Iterable[Record], deleted: Collection[str], state: TextState) -> None:
+        """Replace and delete records, and the state with them, in one commit."""
+        index = self._require()
+        _write(index, self._schema, (self._document(record) for record in written), deleted, state)
+        index.reload()
+        self._state = state
+
+    def rebuild(self, records: Iterable[Record], state: TextState) -> None:
+        """Build the index anew beside the old one, then swap; readers keep the old one until they reload."""
+        beside = self._folder.with_name(self._folder.name + ".new")
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        index = tantivy.Index(self._schema, path=str(beside))
+        _write(index, self._schema, (self._document(record) for record in records), (), state)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        beside.rename(self._folder)
+        self._index = None
+        self.reload()
+
+    def search(self, terms: Mapping[str, float], where: Filter, limit: int) -> list[TextHit]:
+        """Return the records that hold any of the weighted terms, best BM25 score first."""
+        if not terms:
+            return []
+        searcher = self._searcher()
+        scored = _should([tantivy.Query.boost_query(self._term(term), weight) for term, weight in terms.items()])
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, scored), (tantivy.Occur.Must, self._filter(where))])
+        hits = searcher.search(query, limit, count=False).hits
+        return [TextHit(searcher.doc(address)["id"][0], score) for score, address in hits]
+
+    def find(self, where: Filter, limit: int | None = None) -> list[Record]:
+        """Return records that pass the filter, in no order; all of them without a limit."""
+        searcher = self._searcher()
+        hits = searcher.search(self._filter(where), limit or max(1, searcher.num_docs), count=False).hits
+        return [self._record(searcher.doc(address)["record"][0]) for _, address in hits]
+
+    def get(self, ids: Collection[str]) -> dict[str, Record]:
+        """Return the stored records with these ids; unknown ids are left out."""
+        return {record["id"]: record for record in self.find(In("id", tuple(ids)))} if ids else {}
+
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """Return ids that begin with a prefix, deleted ones possibly among them."""
+        return [term for term, _ in self._searcher().terms_with_prefix("id", prefix, limit=limit)]
+
+    def count(self, where: Filter, term: str | None = None) -> int:
+        """Return how many records pass the filter, and hold the term if one is given."""
+        clauses = [self._filter(where)] if term is None else [self._filter(where), self._term(term)]
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, clause) for clause in clauses])
+        found: Any = self._searcher().search(query, 1, count=True)  # its stub lacks the count
+        return int(found.count)
+
+    def rarest(self, terms: Mapping[str, float], limit: int) -> dict[str, float]:
+        """Return the terms that the fewest records hold, of those that any record holds, with their weights."""
+        searcher = self._searcher()
+        found = {term: frequency for term in terms if (frequency := searcher.doc_freq("terms", term))}
+        return {term: terms[term] for term in sorted(found, key=found.__getitem__)[:limit]}
+
+    def ids(self) -> set[str]:
+        """Return the id of every record."""
+        searcher = self._searcher()
+        hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs), count=False).hits
+        return {searcher.doc(address)["id"][0] for _, address in hits} - {_STATE_ID}
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._index = self._state = None
+
+    def _require(self) -> tantivy.Index:
+        if self._index is None:
+            raise ValueError("the text index is not open")
+        return self._index
+
+    def _searcher(self) -> tantivy.Searcher:
+        return self._require().searcher()
+
+    def _read_state(self) -> TextState | None:
+        if self._index is None:
+            return None
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._schema, "id", _STATE_ID, "basic")
+        hits = searcher.search(query, 1, count=False).hits
+        return TextState(**json.loads(searcher.doc(hits[0][1])["record"][0])) if hits else None
+
+    def _term(self, term: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self._schema, "terms", term, "freq")
+
+    def _filter(self, where: Filter) -> tantivy.Query:
+        return tantivy.Query.const_score_query(_compile(where, self._schema), 0.0)
+
+    def _document(self, record: Record) -> tantivy.Document:
+        fields: dict[str, list[Any]] = {"id": [record["id"]], "record": [_encode(record)]}
+        for name in self._layout.keywords:
+            value = record[name]
+            fields[name] = [_keyword(item) for item in (value if isinstance(value, list | tuple) else [value])]
+        fields["terms"] = [" ".join(analyze(record["content"]))]
+        return tantivy.Document.from_dict(fields, self._schema)
+
+    def _record(self, stored: bytes) -> Record:
+        record: dict[str, Any] = json.loads(stored)
+        for name in self._times:
+            record[name] = None if record[name] is None else _moment(record[name])
+        return record
+
+
+def _schema(layout: Layout) -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
+    builder.add_bytes_field("record", stored=True)
+    for name in layout.keywords:
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+def _open(folder: Path, schema: tantivy.Schema) -> tantivy.Index | None:
+    if not tantivy.Index.exists(str(folder)):
+        return None
+    index = tantivy.Index(schema, path=str(folder), reuse=True)
+    index.config_reader("manual")
+    return index
+
+
+def _write(
+    index: tantivy.Index,
+    schema: tantivy.Schema,
+    documents: Iterable[tantivy.Document],
+    deleted: Collection[str],
+    state: TextState,
+) -> None:
+    writer = index.writer(_HEAP_BYTES, 1)
+    try:
+        for id_ in (_STATE_ID, *deleted):
+            writer.delete_documents_by_term("id", id_)
+        for document in documents:
+            writer.delete_documents_by_term("id", document["id"][0])
+            writer.add_document(document)
+        marker = {"id": [_STATE_ID], "record": [_encode(state._asdict())]}
+        writer.add_document(tantivy.Document.from_dict(marker, schema))
+        writer.commit()
+    finally:
+        writer.wait_merging_threads()  # a writer dropped without it leaves its segments unmerged
+
+
+def _compile(where: Filter, schema: tantivy.Schema) -> tantivy.Query:
+    match where:
+        case In(column, values):
+            return _should([tantivy.Query.term_query(schema, column, _keyword(value), "basic") for value in values])
+        case All(clauses):
+            must = [(tantivy.Occur.Must, _compile(clause, schema)) for clause in clauses]
+            return tantivy.Query.boolean_query(must) if must else tantivy.Query.all_query()
+        case AnyOf(clauses):
+            return _should([_compile(clause, schema) for clause in clauses])
+
+
+def _should(queries: list[tantivy.Query]) -> tantivy.Query:
+    if not queries:
+        return tantivy.Query.empty_query()
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
+
+
+def _keyword(value: str | bool) -> str:  # noqa: FBT001 - a value of a column, not a switch
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, default=_micros, ensure_ascii=False).encode()
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,231 @@
+"""The LanceDB table: every record and its passages' vectors, and the one source of truth.
+
+One row a passage; the rows of a record share its id and are written in one commit. Deleting wipes the rows and marks
+them, so that other processes see it through the row versions; the rows themselves go when the table is purged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from lancedb.expr import col, lit
+
+from indexes.filters import All, AnyOf, Filter, In
+from indexes.lance import KEEP_VERSIONS, create_table, fragments, open_table
+from indexes.layout import Change, Entry, Layout, Record, Vectors
+
+if TYPE_CHECKING:
+    from lancedb.table import Table
+
+__all__ = ["ANN_ROWS", "Changes", "VectorHit", "VectorTable"]
+
+ANN_ROWS = 20_000
+"""From this many vectors on, a search uses an index: a linear scan takes longer than the embedding of the query."""
+
+_ANN_INDEX = "vector_idx"
+_SCAN_BATCH = 1_024
+
+
+class VectorHit(NamedTuple):
+    """A record found by one of its passages, with that passage's cosine similarity."""
+
+    id: str
+    cosine: float
+
+
+class Changes(NamedTuple):
+    """What was written after some version: the records as they are now, and the ids of the deleted ones."""
+
+    written: list[Record]
+    deleted: list[str]
+
+
+class VectorTable:
+    """Store records with their vectors, and find them by id, filter or vector.
+
+    Every call sees the newest commit of every process. Writers must hold the store's lock: LanceDB would let two of
+    them insert the same id. Errors of LanceDB pass through.
+    """
+
+    def __init__(self, table: Table, layout: Layout) -> None:
+        self._table = table
+        self._layout = layout
+        self._schema = table.schema
+        self._lists = frozenset(field.name for field in layout.columns if pa.types.is_list(field.type))
+        self._record_columns = ["id", "content", *(field.name for field in layout.columns)]
+
+    @classmethod
+    def open(cls, uri: str, name: str, layout: Layout) -> VectorTable | None:
+        """Open the table, or return None where there is none."""
+        table = open_table(uri, name)
+        return cls(table, layout) if table is not None else None
+
+    @classmethod
+    def create(cls, uri: str, name: str, layout: Layout, dimension: int) -> VectorTable:
+        """Create the table, empty; one of the same name is replaced."""
+        return cls(create_table(uri, name, layout.schema(dimension)), layout)
+
+    @property
+    def version(self) -> int:
+        """The number of the newest commit."""
+        return int(self._table.version)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return int(self._schema.field("vector").type.list_size)
+
+    def write(self, change: Change) -> None:
+        """Write a change in one commit; the ids of its new records must be new."""
+        entries = [*change.new, *change.replaced]
+        rows = [row for entry in entries for row in self._rows(entry)]
+        written = self._arrow(rows, [entry.vectors for entry in entries])
+        if not (change.replaced or change.amended or change.deleted):
+            self._table.add(written, on_bad_vectors="null")
+            return
+        kept = {(row["id"], row["part"]) for row in rows}
+        replaced = [entry.record["id"] for entry in change.replaced]
+        stale = [part for part in self._parts([*replaced, *change.deleted]) if part not in kept]
+        wiped = self._arrow(_tombstones(stale), [None] * len(stale))
+        merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
+        rows_table = pa.concat_tables([written, wiped, self._amended(change.amended)])
+        merge.use_index(False).execute(rows_table, on_bad_vectors="null")  # noqa: FBT003 - LanceDB's signature
+
+    def get(self, ids: Collection[str]) -> dict[str, Record]:
+        """Return the stored records with these ids; unknown ids are left out."""
+        if not ids:
+            return {}
+        found = self._select(In("id", tuple(ids)), self._record_columns, first_part=True)
+        return {record["id"]: record for record in found.to_pylist()}
+
+    def scan(self, where: Filter, columns: Sequence[str] | None = None) -> Iterator[Record]:
+        """Yield the records that pass the filter, in no order, without holding them all in memory."""
+        query = self._table.search().where(self._sql(where, first_part=True))
+        for batch in query.select(list(columns or self._record_columns)).to_batches(_SCAN_BATCH):
+            yield from batch.to_pylist()
+
+    def count(self, where: Filter) -> int:
+        """Return how many records pass the filter."""
+        return int(self._table.count_rows(self._sql(where, first_part=True)))
+
+    def search(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
+        """Return the records nearest to a query vector of shape (dimension,), best first, each once."""
+        query: Any = self._table.search(vector, vector_column_name="vector")
+        query = query.distance_type("cosine")
+        query = query.where(self._sql(where), prefilter=True).select(["id", "_distance"])
+        if self._has_ann_index():
+            query = query.refine_factor(2).nprobes(32)
+        # A long record may fill several places with its passages: ask for some more.
+        found = query.limit(2 * limit).to_arrow()
+        best: dict[str, float] = {}
+        for id_, distance in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True):
+            best.setdefault(id_, 1.0 - distance)
+        return [VectorHit(id_, cosine) for id_, cosine in best.items()][:limit]
+
+    def without_vectors(self) -> Iterator[Record]:
+        """Yield the records that have no vector yet."""
+        query = self._table.search().where(f"{self._sql(All(), first_part=True)} AND vector IS NULL")
+        for batch in query.select(self._record_columns).to_batches(_SCAN_BATCH):
+            yield from batch.to_pylist()
+
+    def count_without_vectors(self) -> int:
+        """Return how many records have no vector yet."""
+        return int(self._table.count_rows(f"{self._sql(All(), first_part=True)} AND vector IS NULL"))
+
+    def changes_since(self, version: int) -> Changes:
+        """Return what was written after a version."""
+        changed = f"part = 0 AND _row_last_updated_at_version > {int(version)}"
+        rows = self._table.search().where(changed).select([*self._record_columns, "deleted"]).to_arrow().to_pylist()
+        deleted = [row["id"] for row in rows if row["deleted"]]
+        return Changes([row for row in rows if not row["deleted"]], deleted)
+
+    def optimize(self) -> None:
+        """Compact the small files of single writes, drop old versions, and let the vector index follow growth.
+
+        Versions of the last ten minutes stay, as another process may still be reading them.
+        """
+        vectors = self._table.count_rows("vector IS NOT NULL")
+        if vectors >= ANN_ROWS and not self._has_ann_index():
+            self._table.create_index(metric="cosine", vector_column_name="vector", index_type="IVF_SQ", name=_ANN_INDEX)
+        self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
+
+    @property
+    def fragments(self) -> int:
+        """The number of data files."""
+        return fragments(self._table)
+
+    def _has_ann_index(self) -> bool:
+        return any(index.name == _ANN_INDEX for index in self._table.list_indices())
+
+    def _sql(self, where: Filter, *, first_part: bool = False) -> str:
+        """Compile a filter to LanceDB's SQL; every value passes through its literal builder, which escapes it."""
+        return self._clause(All((where, _LIVE))) + (" AND part = 0" if first_part else "")
+
+    def _clause(self, where: Filter) -> str:
+        match where:
+            case In(_, ()):
+                return "false"
+            case In(column, values) if column in self._lists:
+                return _join("OR", [f"array_has({column}, {lit(value).to_sql()})" for value in values], empty="false")
+            case In(column, values):
+                return _isin(column, values)
+            case All(clauses):
+                return _join("AND", [self._clause(clause) for clause in clauses], empty="true")
+            case AnyOf(clauses):
+                return _join("OR", [self._clause(clause) for clause in clauses], empty="false")
+
+    def _parts(self, ids: Collection[str]) -> list[tuple[str, int]]:
+        rows = self._select(In("id", tuple(ids)), ["id", "part"]).to_pylist()
+        return [(row["id"], row["part"]) for row in rows]
+
+    def _select(self, where: Filter, columns: list[str], *, first_part: bool = False) -> pa.Table:
+        return self._table.search().where(self._sql(where, first_part=first_part)).select(columns).to_arrow()
+
+    def _amended(self, records: Sequence[Record]) -> pa.Table:
+        """Return the rows of stored records with new columns and their vectors as they are."""
+        amended = {record["id"]: record for record in records}
+        current = self._select(In("id", tuple(amended)), ["id", "part", "vector"])
+        rows = current.select(["id", "part"]).to_pylist()
+        changed = [self._row(amended[row["id"]], row["part"]) for row in rows]
+        return pa.Table.from_pylist(changed, self._schema).set_column(*self._vector_column(current["vector"]))
+
+    def _rows(self, entry: Entry) -> Iterator[dict[str, Any]]:
+        for part in range(1 if entry.vectors is None else len(entry.vectors)):
+            yield self._row(entry.record, part)
+
+    def _row(self, record: Record, part: int) -> dict[str, Any]:
+        """Return a passage's row: part 0 is the record, the others repeat what a filter needs."""
+        columns = self._record_columns if part == 0 else ["id", *self._layout.keywords]
+        return {"part": part, "deleted": False, **{name: record[name] for name in columns}}
+
+    def _arrow(self, rows: list[dict[str, Any]], vectors: Sequence[Vectors | None]) -> pa.Table:
+        """Return rows as a table; ``vectors`` holds the passages of one record after the other."""
+        if not rows:
+            return self._schema.empty_table()
+        missing = np.concatenate([[True] if v is None else np.zeros(len(v), bool) for v in vectors])
+        blank = np.zeros((1, self.dimension), np.float32)
+        values = np.concatenate([blank if v is None else v for v in vectors]).astype(np.float32, copy=False)
+        column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), self.dimension, mask=pa.array(missing))
+        return pa.Table.from_pylist(rows, self._schema).set_column(*self._vector_column(column))
+
+    def _vector_column(self, column: pa.Array) -> tuple[int, pa.Field, pa.Array]:
+        at = self._schema.get_field_index("vector")
+        return at, self._schema.field(at), column
+
+
+def _tombstones(parts: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    return [{"id": id_, "part": part, "deleted": True} for id_, part in parts]
+
+
+_LIVE = In("deleted", (False,))
+
+
+def _isin(column: str, values: tuple[str | bool, ...]) -> str:
+    return (col(column) == values[0] if len(values) == 1 else col(column).isin(values)).to_sql()
+
+
+def _join(operator: str, clauses: list[str], *, empty: str) -> str:
+    return "(" + f" {operator} ".join(clauses) + ")" if clauses else empty

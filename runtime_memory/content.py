@@ -1,0 +1,92 @@
+"""Check what callers hand over before anything is stored: a clear error, or a value that both indexes can hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from runtime_memory.errors import InvalidInputError
+
+__all__ = ["MAX_CHARACTERS", "choice", "content_hash", "json_object", "label", "moment", "tag_list", "text"]
+
+MAX_CHARACTERS = 4_000_000
+"""Longest content of one memory; longer texts are for the importer, which cuts them into sections."""
+
+MAX_LABEL = 500
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def text(value: object) -> str:
+    """Return content that can be stored: as given, except that invalid Unicode is mended.
+
+    Raises InvalidInputError for what is no text, is empty, or is too long.
+    """
+    if not isinstance(value, str):
+        raise InvalidInputError(f"content must be text, not {type(value).__name__}")
+    if not value.strip("\0 \t\r\n\f\v\u200b\ufeff\u00a0\u3000"):
+        raise InvalidInputError("content is empty; give the fact to remember, in a sentence that stands alone")
+    if len(value) > MAX_CHARACTERS:
+        raise InvalidInputError(
+            f"content has {len(value):,} characters, more than the {MAX_CHARACTERS:,} of one memory; "
+            "import it as a file (mem import), which cuts it into sections"
+        )
+    return mend(value)
+
+
+def mend(value: str) -> str:
+    """Return the text as valid Unicode: split surrogate pairs joined, lone ones replaced by U+FFFD."""
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def content_hash(content: str) -> str:
+    """Return what two memories of the same text share; white space at the ends does not count."""
+    return hashlib.sha256(content.strip().encode()).hexdigest()
+
+
+def choice(kind: type[_Choice], value: Any, name: str) -> _Choice:
+    """Return the member of an enumeration; raises InvalidInputError that lists the valid ones."""
+    try:
+        return kind(value)
+    except ValueError:
+        valid = ", ".join(member.value for member in kind)
+        raise InvalidInputError(f"unknown {name} {value!r}; valid are: {valid}") from None
+
+
+def label(value: object, name: str) -> str:
+    """Return a project, user, profile, session or tag; None and empty give an empty string."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
+    folded = mend(value).strip()
+    if len(folded) > MAX_LABEL or not folded.isprintable():
+        raise InvalidInputError(f"{name} must be at most {MAX_LABEL} printable characters: {folded[:60]!r}")
+    return folded
+
+
+def tag_list(values: object) -> list[str]:
+    """Return distinct tags in order, without empty ones."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInputError(f"tags must be a list of texts, not {type(values).__name__}")
+    return list(dict.fromkeys(filter(None, (label(value, "a tag") for value in values))))
+
+
+def json_object(value: object) -> str:
+    """Return metadata as JSON text."""
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"metadata must be an object, not {type(value).__name__}")
+    try:
+        return mend(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"metadata cannot be written as JSON: {error}") from error
+
+
+def moment(value: object, name: str) -> datetime:
+    """Return a time in UTC with microseconds; a naive one is taken as UTC."""
+    if not isinstance(value, datetime):
+        raise InvalidInputError(f"{name} must be a datetime, not {type(value).__name__}")
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

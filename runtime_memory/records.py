@@ -1,0 +1,122 @@
+"""Memories as rows: the columns of the table, and the way there and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from indexes.layout import Layout, Record
+from runtime_memory import content
+from runtime_memory.errors import InvalidInputError
+from runtime_memory.models import Memory, MemoryCategory, MemoryScope, MemorySource, NewMemory
+from runtime_memory.outcomes import NO_EVIDENCE, Evidence, outcome_score
+
+__all__ = ["LAYOUT", "OUTCOME_SCHEMA", "new_record", "to_memory"]
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+LAYOUT = Layout(
+    columns=(
+        *(
+            pa.field(name, pa.string())
+            for name in ("content_hash", "category", "scope", "project", "user", "profile", "session", "source")
+        ),
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("metadata", pa.string()),
+        pa.field("created_at", _TIME),
+        pa.field("updated_at", _TIME),
+        pa.field("archived", pa.bool_()),
+        pa.field("supersedes", pa.string()),
+        pa.field("origin", pa.string()),
+    ),
+    keywords=(
+        *("content_hash", "category", "scope", "project", "user", "profile", "session", "source"),
+        *("tags", "archived", "supersedes", "origin"),
+    ),
+)
+"""An absent project, user, profile, session, ``supersedes`` or origin is the empty string."""
+
+OUTCOME_SCHEMA = pa.schema(
+    [
+        pa.field("memory_id", pa.string(), nullable=False),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("weight", pa.float64(), nullable=False),
+        pa.field("at", _TIME, nullable=False),
+        pa.field("session", pa.string()),
+        pa.field("turn", pa.string()),
+        pa.field("origin", pa.string()),
+    ]
+)
+
+
+def new_record(new: NewMemory, now: datetime) -> Record:
+    """Return the record of a new memory, checked; raises InvalidInputError."""
+    body = content.text(new.content)
+    project = content.label(new.project, "project")
+    session = content.label(new.session, "session")
+    return {
+        "id": new_id(now),
+        "content": body,
+        "content_hash": content.content_hash(body),
+        "category": content.choice(MemoryCategory, new.category, "category").value,
+        "scope": _scope(new, project, session).value,
+        "project": project,
+        "user": content.label(new.user, "user"),
+        "profile": content.label(new.profile, "profile"),
+        "session": session,
+        "source": content.choice(MemorySource, new.source, "source").value,
+        "tags": content.tag_list(new.tags),
+        "metadata": content.json_object(new.metadata),
+        "created_at": content.moment(new.created_at or now, "created_at"),
+        "updated_at": now,
+        "archived": False,
+        "supersedes": content.label(new.supersedes, "supersedes"),
+        "origin": content.label(new.origin, "origin"),
+    }
+
+
+def to_memory(record: Record, evidence: Evidence = NO_EVIDENCE, *, now: datetime) -> Memory:
+    """Return a record as a memory, with its outcome score as of ``now``."""
+    absent: dict[str, Any] = {
+        name: record[name] or None for name in ("project", "user", "profile", "session", "supersedes", "origin")
+    }
+    return Memory(
+        id=record["id"],
+        content=record["content"],
+        category=MemoryCategory(record["category"]),
+        scope=MemoryScope(record["scope"]),
+        source=MemorySource(record["source"]),
+        tags=tuple(record["tags"]),
+        metadata=json.loads(record["metadata"]),
+        created_at=record["created_at"],
+        updated_at=record["updated_at"],
+        archived=record["archived"],
+        outcome_score=outcome_score(evidence, now),
+        uses=evidence.uses,
+        **absent,
+    )
+
+
+def new_id(now: datetime) -> str:
+    """Return a UUID of version 7 (RFC 9562): sortable by time, and never given twice."""
+    millis = max(int(now.timestamp() * 1000), 0)
+    counter = time.perf_counter_ns() >> 8 & 0xFFF  # orders the ids of one millisecond
+    value = millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | int.from_bytes(os.urandom(8)) >> 2
+    return str(uuid.UUID(int=value))
+
+
+def _scope(new: NewMemory, project: str, session: str) -> MemoryScope:
+    if new.scope is None:
+        return MemoryScope.PROJECT if project else MemoryScope.GLOBAL
+    scope = content.choice(MemoryScope, new.scope, "scope")
+    if scope is MemoryScope.PROJECT and not project:
+        raise InvalidInputError("scope 'project' needs a project; name one, or use scope 'global'")
+    if scope is MemoryScope.SESSION and not session:
+        raise InvalidInputError("scope 'session' needs a session; name one, or use scope 'global'")
+    return scope

@@ -1,0 +1,78 @@
+"""Decide whether a question deserves any memory at all, by evidence rather than by rank.
+
+A fused rank is high for the best of nothing. The evidence for a memory is ``0.7 * cosine + 0.3 * coverage``, where
+coverage is the share of the question's terms that it holds, each weighted by its rarity among the memories that the
+question can see. A question is answered when its best memory reaches a threshold, and then every memory is recalled
+whose evidence comes near it. The best of many memories looks relevant by chance more often than the best of few, so
+the threshold grows with the logarithm of their number.
+
+The numbers of a model are measured on the sample data that ships with the project (``python -m benchmarks gate``)
+and kept in ``calibration.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+__all__ = ["Gate", "coverage", "gate_for", "rarity"]
+
+_REFERENCE_SIZE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The evidence that automatic recall asks for, of one embedding model or of text alone.
+
+    ``base`` is the threshold for 60 memories, ``growth`` what each e-fold more adds, between ``least`` and ``most``
+    memories. Once a question is answered, a memory needs ``follow`` times the threshold.
+    """
+
+    cosine_share: float
+    base: float
+    growth: float
+    follow: float = 0.75
+    least: int = 10
+    most: int = 1000
+
+    def relevance(self, cosine: float | None, covered: float) -> float:
+        """Return the evidence for a memory; a cosine that is not known counts as 0."""
+        return self.cosine_share * max(cosine or 0.0, 0.0) + (1 - self.cosine_share) * covered
+
+    def threshold(self, memories: int) -> float:
+        """Return the evidence that the best memory needs among this many."""
+        size = min(max(memories, self.least), self.most)
+        return self.base + self.growth * math.log(size / _REFERENCE_SIZE)
+
+
+TEXT_GATE = Gate(cosine_share=0.0, base=0.5, growth=0.0)
+"""For recall without vectors."""
+
+
+def gate_for(identity: str | None) -> Gate:
+    """Return the gate of an embedding model, by its identity; None for text alone."""
+    if identity is None:
+        return TEXT_GATE
+    gates = _calibrated()
+    return gates.get(identity) or gates["default"]
+
+
+@cache
+def _calibrated() -> Mapping[str, Gate]:
+    stored = json.loads(resources.files("runtime_memory").joinpath("calibration.json").read_text("utf-8"))
+    return {identity: Gate(**values) for identity, values in stored.items()}
+
+
+def rarity(document_frequency: int, documents: int) -> float:
+    """Return a term's inverse document frequency, as BM25 has it; greatest for a term that no document holds."""
+    return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
+
+
+def coverage(weights: Mapping[str, float], terms: Collection[str]) -> float:
+    """Return the share of the question's weight that a memory's terms hold; 0 for a question without terms."""
+    total = sum(weights.values())
+    return sum(weight for term, weight in weights.items() if term in terms) / total if total else 0.0

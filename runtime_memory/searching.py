@@ -1,0 +1,192 @@
+"""Ask both arms of an open store, and turn what they found into results."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from statistics import fmean
+
+from indexes.analysis import analyze_query
+from indexes.filters import All, Filter, In
+from indexes.fusion import Fusion, Hit
+from runtime_memory import recall
+from runtime_memory.content import mend
+from runtime_memory.database import Database
+from runtime_memory.embedding import Embedder
+from runtime_memory.errors import InvalidInputError
+from runtime_memory.lazy_embedder import LazyEmbedder
+from runtime_memory.ledger import OutcomeLedger
+from runtime_memory.models import Explanation, Memory, SearchMode, SearchResult, StoreStats
+from runtime_memory.outcomes import FAILING_SCORE, NO_EVIDENCE, outcome_score
+from runtime_memory.recall import Found
+from runtime_memory.records import to_memory
+from runtime_memory.relevance import Gate, gate_for, rarity
+from runtime_memory.small_talk import is_small_talk
+
+__all__ = ["Searching"]
+
+_log = logging.getLogger(__name__)
+_MAX_LIMIT = 1000
+_QUERY_ENDS = 2000
+_MAX_TERMS = 64
+_LIVE = In("archived", (False,))
+
+
+@dataclass
+class Searching:
+    """Search one open store. ``model`` is None for keyword search; ``wait`` lets a search wait for it to load."""
+
+    database: Database
+    ledger: OutcomeLedger
+    model: LazyEmbedder | None
+    wait: bool
+    fusion: Fusion
+    clock: Callable[[], datetime]
+    problem: str | None = None
+    """Why the last search went without vectors, None when it had them."""
+
+    def search(self, query: object, where: Filter, limit: object, min_score: float) -> list[SearchResult]:
+        """Return the best results for a query, whatever their relevance."""
+        asked, wanted = _checked(query, limit)
+        found = self._find(asked, where, wanted)
+        return [result for result in self._listed(found, wanted) if result.fused >= min_score][:wanted]
+
+    def recall(
+        self, query: object, where: Filter, limit: object, min_score: float, everything: Filter | None
+    ) -> Explanation:
+        """Return what the query deserves to be told unasked, and what is left out of what ``where`` lets pass.
+
+        With ``everything``, also what lies out of sight of the recall but passes that filter.
+        """
+        asked, wanted = _checked(query, limit)
+        if is_small_talk(asked):
+            return Explanation(query=asked, terms=(), mode=SearchMode.NONE, threshold=0.0, results=())
+        found = self._find(asked, All((where, _LIVE)), wanted)
+        gate = self._gate(found.mode)
+        threshold = gate.threshold(found.memories)
+        listed = [result for result in self._listed(found, wanted) if result.fused >= min_score]
+        results = recall.admit(listed, threshold, gate, wanted)
+        if everything is not None:
+            results += self._out_of_sight(asked, everything, wanted, {result.memory.id for result in listed})
+        return Explanation(
+            query=asked, terms=tuple(found.weights), mode=found.mode, threshold=threshold, results=tuple(results)
+        )
+
+    def stats(self, visible: Filter) -> StoreStats:
+        """Return counts of what passes the filter, and the health of the store."""
+        evidence, now, index = self.ledger.evidence(), self.clock(), self.database.index
+        rows = list(index.table.scan(visible, ["id", "category", "project", "archived"]))
+        reported = [evidence[row["id"]] for row in rows if row["id"] in evidence]
+        embedder = self.model.get(wait=self.wait) if self.model else None
+        vectors = embedder is not None and not self.database.model_problem(embedder)
+        index.refresh()
+        return StoreStats(
+            total_memories=len(rows),
+            active_memories=sum(not row["archived"] for row in rows),
+            avg_outcome_score=fmean([outcome_score(each, now) for each in reported] or [0.0]),
+            total_uses=sum(each.uses for each in reported),
+            by_category=dict(Counter(row["category"] for row in rows).most_common()),
+            by_project=dict(Counter(row["project"] for row in rows if row["project"]).most_common()),
+            search_mode=_mode(text=index.text.state is not None, vectors=vectors),
+            embedding_model=self.database.manifest.embedding,
+            pending_embeddings=index.table.count_without_vectors(),
+            message=self._problem(embedder),
+            path=str(self.database.folder),
+        )
+
+    def memory(self, record: Mapping[str, object]) -> Memory:
+        """Return a record as a memory with its outcomes."""
+        return to_memory(record, self.ledger.evidence().get(str(record["id"]), NO_EVIDENCE), now=self.clock())
+
+    def _find(self, query: str, where: Filter, limit: int) -> Found:
+        index, depth = self.database.index, max(self.fusion.depth, 2 * limit)
+        index.refresh()
+        readable = index.text.state is not None
+        terms = analyze_query(_ends(query))
+        text: list[Hit] = []
+        weights: dict[str, float] = {}
+        if readable:
+            terms = terms if len(terms) <= _MAX_TERMS else index.text.rarest(terms, _MAX_TERMS)
+            text = [*index.search_text(terms, where, depth)]
+        memories = index.text.count(where) if readable else index.table.count(where)
+        if readable:
+            telling = [term for term, weight in terms.items() if weight == 1.0]
+            weights = {term: rarity(index.text.count(where, term), memories) for term in telling}
+        vectors = self._nearest(query, where, depth)
+        mode = _mode(text=readable, vectors=vectors is not None)
+        return Found(query, mode, text, vectors or [], weights, memories)
+
+    def _nearest(self, query: str, where: Filter, depth: int) -> list[Hit] | None:
+        """Return the nearest memories; None when there are no vectors to compare with."""
+        embedder = self.model.get(wait=self.wait) if self.model else None
+        if embedder is None:
+            self.problem = self.model.problem if self.model else None
+            return None
+        if problem := self.database.model_problem(embedder):
+            self.problem = problem
+            return None
+        try:
+            vector = embedder.embed_query(query)
+        except Exception as error:  # noqa: BLE001 - whatever a model raises, the words are still there to search
+            _log.warning("the query could not be embedded, its words alone are searched: %s", error)
+            self.problem = f"the last query could not be embedded: {error}"
+            return None
+        self.problem = None
+        return [*self.database.index.search_vectors(vector, where, depth)]
+
+    def _listed(self, found: Found, limit: int) -> list[SearchResult]:
+        """Return the candidates worth a look, as results: twice as many as asked, failing ones not counted."""
+        evidence, now = self.ledger.evidence(), self.clock()
+        ids = {id_ for id_, _ in (*found.text, *found.vectors)}
+        outcomes = {id_: outcome_score(evidence[id_], now) for id_ in ids if id_ in evidence}
+        failing = sum(score <= FAILING_SCORE for score in outcomes.values())
+        fused, ranked = recall.rank(found, outcomes, self.fusion, limit + failing)
+        pool = ranked[: 2 * (limit + failing)]
+        records = self.database.index.get([id_ for id_, _ in pool])
+        memories = {id_: to_memory(r, evidence.get(id_, NO_EVIDENCE), now=now) for id_, r in records.items()}
+        return recall.results(found, pool, fused, memories, self._gate(found.mode))
+
+    def _gate(self, mode: SearchMode) -> Gate:
+        by_text = mode in (SearchMode.TEXT, SearchMode.NONE)
+        return gate_for(None if by_text else self.database.manifest.embedding)
+
+    def _problem(self, embedder: Embedder | None) -> str | None:
+        if self.model is None:
+            return "search goes by keywords only, as RUNTIME_MEMORY_EMBEDDING is 'null'"
+        if embedder is None:
+            return self.model.problem or "the model is not loaded yet; search goes by keywords until then"
+        return self.database.model_problem(embedder) or self.problem
+
+    def _out_of_sight(self, query: str, where: Filter, limit: int, listed: Collection[str]) -> list[SearchResult]:
+        others = [result for result in self.search(query, where, limit, 0.0) if result.memory.id not in listed]
+        return [replace(result, dropped=self._hidden(result.memory)) for result in others]
+
+    def _hidden(self, memory: Memory) -> str:
+        if memory.archived:
+            successor = self.database.index.text.find(In("supersedes", (memory.id,)), 1)
+            return f"superseded by {successor[0]['id']}" if successor else "archived"
+        if memory.project:
+            return f"in another project: {memory.project}"
+        return "of another session" if memory.session else "less relevant than what is listed"
+
+
+def _checked(query: object, limit: object) -> tuple[str, int]:
+    if not isinstance(query, str):
+        raise InvalidInputError(f"a query must be text, not {type(query).__name__}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
+        raise InvalidInputError(f"limit must be a whole number from 1 to {_MAX_LIMIT}, not {limit!r}")
+    return mend(query), limit
+
+
+def _ends(query: str) -> str:
+    """Return the beginning and the end of a long prompt, where its question stands."""
+    return query if len(query) <= 2 * _QUERY_ENDS else f"{query[:_QUERY_ENDS]} {query[-_QUERY_ENDS:]}"
+
+
+def _mode(*, text: bool, vectors: bool) -> SearchMode:
+    if text and vectors:
+        return SearchMode.HYBRID
+    return SearchMode.TEXT if text else SearchMode.VECTOR if vectors else SearchMode.NONE

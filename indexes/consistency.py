@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from indexes.filters import All, Filter
 from indexes.layout import Change, Layout, Record, Vectors
 from indexes.lock import WriterLock
-from indexes.text import TextHit, TextIndex, TextState
+from indexes.text import TextIndex, TextState
 from indexes.vectors import VectorHit, VectorTable
 
 __all__ = ["HybridIndex", "Writer"]
@@ -51,10 +51,6 @@ class HybridIndex:
                 if free:
                     self._catch_up()
             return free
-
-    def search_text(self, terms: Mapping[str, float], where: Filter, limit: int) -> list[TextHit]:
-        """Return the records that hold any of the terms, best first; none while there is no text index."""
-        return self.text.search(terms, where, limit) if self.text.state else []
 
     def search_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
         """Return the records nearest to the vector, best first."""

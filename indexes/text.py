@@ -7,8 +7,10 @@ Writers must hold the store's lock: Tantivy takes one writer at a time. Errors o
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +22,16 @@ from indexes.analysis import ANALYZER_VERSION, analyze
 from indexes.filters import All, AnyOf, Filter, In
 from indexes.layout import Layout, Record
 
-__all__ = ["TextHit", "TextIndex", "TextState"]
+__all__ = ["TermStatistics", "TextHit", "TextIndex", "TextState", "idf"]
 
 _STATE_ID = "__state__"
 _HEAP_BYTES = 64_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def idf(frequency: int, records: int) -> float:
+    """Return the inverse document frequency as BM25 has it; greatest for a term that no record holds."""
+    return math.log1p((records - frequency + 0.5) / (frequency + 0.5))
 
 
 class TextHit(NamedTuple):
@@ -32,6 +39,18 @@ class TextHit(NamedTuple):
 
     id: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """How many records there are, and how many hold each term of a query."""
+
+    records: int
+    frequencies: Mapping[str, int]
+
+    def rarity(self, term: str) -> float:
+        """Return a term's inverse document frequency among these records."""
+        return idf(self.frequencies[term], self.records)
 
 
 class TextState(NamedTuple):
@@ -89,12 +108,23 @@ class TextIndex:
         self._index = None
         self.reload()
 
-    def search(self, terms: Mapping[str, float], where: Filter, limit: int) -> list[TextHit]:
-        """Return the records that hold any of the weighted terms, best BM25 score first."""
-        if not terms:
-            return []
+    def search(
+        self, terms: Mapping[str, float], statistics: TermStatistics, where: Filter, limit: int
+    ) -> list[TextHit]:
+        """Return the records that hold any of the weighted terms, best BM25 score first.
+
+        A term is as rare as it is among the records that pass the filter: what is common in the whole index may tell
+        much in one project, and the other way round.
+        """
         searcher = self._searcher()
-        scored = _should([tantivy.Query.boost_query(self._term(term), weight) for term, weight in terms.items()])
+        boosts = {
+            term: weight * statistics.rarity(term) / idf(searcher.doc_freq("terms", term), searcher.num_docs)
+            for term, weight in terms.items()
+            if statistics.frequencies.get(term)
+        }
+        if not boosts:
+            return []
+        scored = _should([tantivy.Query.boost_query(self._term(term), boost) for term, boost in boosts.items()])
         query = tantivy.Query.boolean_query([(tantivy.Occur.Must, scored), (tantivy.Occur.Must, self._filter(where))])
         hits = searcher.search(query, limit, count=False).hits
         return [TextHit(searcher.doc(address)["id"][0], score) for score, address in hits]
@@ -113,9 +143,21 @@ class TextIndex:
         """Return ids that begin with a prefix, deleted ones possibly among them."""
         return [term for term, _ in self._searcher().terms_with_prefix("id", prefix, limit=limit)]
 
-    def count(self, where: Filter, term: str | None = None) -> int:
-        """Return how many records pass the filter, and hold the term if one is given."""
-        clauses = [self._filter(where)] if term is None else [self._filter(where), self._term(term)]
+    def statistics(self, terms: Iterable[str], where: Filter) -> TermStatistics:
+        """Return how many records pass the filter, and how many of these hold each term."""
+        passing = self._filter(where)
+        records = self._count(passing)
+        everything = records == self._searcher().num_docs - 1
+        frequency = self._searcher().doc_freq
+        return TermStatistics(
+            records,
+            {
+                term: frequency("terms", term) if everything else self._count(passing, self._term(term))
+                for term in terms
+            },
+        )
+
+    def _count(self, *clauses: tantivy.Query) -> int:
         query = tantivy.Query.boolean_query([(tantivy.Occur.Must, clause) for clause in clauses])
         found: Any = self._searcher().search(query, 1, count=True)  # its stub lacks the count
         return int(found.count)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from indexes.text import idf
+
 __all__ = ["Gate", "coverage", "gate_for", "rarity"]
 
 _REFERENCE_SIZE = 60
@@ -67,9 +69,9 @@ def _calibrated() -> Mapping[str, Gate]:
     return {identity: Gate(**values) for identity, values in stored.items()}
 
 
-def rarity(document_frequency: int, documents: int) -> float:
-    """Return a term's inverse document frequency, as BM25 has it; greatest for a term that no document holds."""
-    return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
+def rarity(frequency: int, memories: int) -> float:
+    """Return how telling a term is; fewer than 60 memories count as 60: what a handful lacks is not rare for that."""
+    return idf(frequency, max(memories, _REFERENCE_SIZE))
 
 
 def coverage(weights: Mapping[str, float], terms: Collection[str]) -> float:

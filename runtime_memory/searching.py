@@ -12,6 +12,7 @@ from statistics import fmean
 from indexes.analysis import analyze_query
 from indexes.filters import All, Filter, In
 from indexes.fusion import Fusion, Hit
+from indexes.text import TextIndex
 from runtime_memory import recall
 from runtime_memory.content import mend
 from runtime_memory.database import Database
@@ -51,7 +52,7 @@ class Searching:
     def search(self, query: object, where: Filter, limit: object, min_score: float) -> list[SearchResult]:
         """Return the best results for a query, whatever their relevance."""
         asked, wanted = _checked(query, limit)
-        found = self._find(asked, where, wanted)
+        found = self.find(asked, where, wanted)
         return [result for result in self._listed(found, wanted) if result.fused >= min_score][:wanted]
 
     def recall(
@@ -64,7 +65,7 @@ class Searching:
         asked, wanted = _checked(query, limit)
         if is_small_talk(asked):
             return Explanation(query=asked, terms=(), mode=SearchMode.NONE, threshold=0.0, results=())
-        found = self._find(asked, All((where, _LIVE)), wanted)
+        found = self.find(asked, All((where, _LIVE)), wanted)
         gate = self._gate(found.mode)
         threshold = gate.threshold(found.memories)
         listed = [result for result in self._listed(found, wanted) if result.fused >= min_score]
@@ -101,22 +102,22 @@ class Searching:
         """Return a record as a memory with its outcomes."""
         return to_memory(record, self.ledger.evidence().get(str(record["id"]), NO_EVIDENCE), now=self.clock())
 
-    def _find(self, query: str, where: Filter, limit: int) -> Found:
+    def find(self, query: str, where: Filter, limit: int) -> Found:
+        """Return what each arm finds, before any fusion."""
         index, depth = self.database.index, max(self.fusion.depth, 2 * limit)
         index.refresh()
-        readable = index.text.state is not None
-        terms = analyze_query(_ends(query))
         text: list[Hit] = []
         weights: dict[str, float] = {}
+        readable = index.text.state is not None
         if readable:
-            terms = terms if len(terms) <= _MAX_TERMS else index.text.rarest(terms, _MAX_TERMS)
-            text = [*index.search_text(terms, where, depth)]
-        memories = index.text.count(where) if readable else index.table.count(where)
-        if readable:
+            terms = _affordable(index.text, analyze_query(_ends(query)))
+            statistics = index.text.statistics(terms, where)
+            text = [*index.text.search(terms, statistics, where, depth)]
             telling = [term for term, weight in terms.items() if weight == 1.0]
-            weights = {term: rarity(index.text.count(where, term), memories) for term in telling}
+            weights = {term: rarity(statistics.frequencies[term], statistics.records) for term in telling}
         vectors = self._nearest(query, where, depth)
         mode = _mode(text=readable, vectors=vectors is not None)
+        memories = statistics.records if readable else index.table.count(where)
         return Found(query, mode, text, vectors or [], weights, memories)
 
     def _nearest(self, query: str, where: Filter, depth: int) -> list[Hit] | None:
@@ -184,6 +185,10 @@ def _checked(query: object, limit: object) -> tuple[str, int]:
 def _ends(query: str) -> str:
     """Return the beginning and the end of a long prompt, where its question stands."""
     return query if len(query) <= 2 * _QUERY_ENDS else f"{query[:_QUERY_ENDS]} {query[-_QUERY_ENDS:]}"
+
+
+def _affordable(index: TextIndex, terms: dict[str, float]) -> dict[str, float]:
+    return terms if len(terms) <= _MAX_TERMS else index.rarest(terms, _MAX_TERMS)
 
 
 def _mode(*, text: bool, vectors: bool) -> SearchMode:

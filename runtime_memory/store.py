@@ -18,7 +18,7 @@ from indexes.fusion import Fusion
 from indexes.layout import Record
 from runtime_memory import content
 from runtime_memory.database import Database, open_database
-from runtime_memory.embedding import Embedder
+from runtime_memory.embedding import Embedder, load_embedder
 from runtime_memory.errors import AmbiguousIdError, InvalidInputError, MemoryNotFoundError, StoreClosedError
 from runtime_memory.failures import store_errors
 from runtime_memory.lazy_embedder import LazyEmbedder
@@ -35,6 +35,7 @@ from runtime_memory.models import (
     Written,
 )
 from runtime_memory.outcomes import OutcomeEvent
+from runtime_memory.recall import Found
 from runtime_memory.searching import Searching
 from runtime_memory.settings import Settings
 from runtime_memory.visibility import Caller, in_project
@@ -235,6 +236,12 @@ class MemoryStore:
         with self._open() as parts:
             return parts.searching.recall(query, where, limit, self.settings.min_score, everything)
 
+    def candidates(self, query: str, *, limit: int = 10, project: str | None = None) -> Found:
+        """Return what each arm finds before any fusion, for those who compare fusions."""
+        where = _where(self._caller(None, None), project=project)
+        with self._open() as parts:
+            return parts.searching.find(query, where, limit)
+
     def get(self, memory_id: str, *, user: str | None = None, profile: str | None = None) -> Memory:
         """Return a memory, archived or not."""
         with self._open() as parts:
@@ -365,7 +372,6 @@ def _resolve(database: Database, memory_id: object, visible: Filter) -> Record:
 def _model(settings: Settings, embedder: Embedder | None) -> LazyEmbedder | None:
     if embedder is not None:
         return LazyEmbedder(lambda: embedder)
-    from runtime_memory.embedding import load_embedder
 
     return None if settings.embedding == "null" else LazyEmbedder(lambda: load_embedder(settings.embedding_model))
 

@@ -1,0 +1,1 @@
+"""Measurements of Runtime Memory: quality, the relevance gate, learning, and speed."""

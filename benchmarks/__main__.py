@@ -1,0 +1,73 @@
+"""The benchmarks' one entry: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.datasets import Dataset, folder_datasets, sample_datasets
+from benchmarks.embedding_cache import CachedEmbedder
+from runtime_memory.embedding import load_embedder
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+
+
+@app.callback()
+def _main() -> None:
+    """Measure quality, the relevance gate, and speed."""
+
+
+console = Console()
+
+RESULTS = Path(__file__).parent / "results"
+Data = Annotated[
+    Path | None, typer.Option(help="Folder with a loaders.py and its data; the shipped sample without it.")
+]
+Names = Annotated[list[str] | None, typer.Option("--dataset", help="A data set of that folder; repeat for more.")]
+Model = Annotated[str | None, typer.Option(help="A model's name or path; the default model without it.")]
+
+
+def _datasets(data: Path | None, names: list[str] | None) -> list[Dataset]:
+    return list(folder_datasets(data, names or []) if data else sample_datasets())
+
+
+def _embedder(model: str | None) -> CachedEmbedder:
+    return CachedEmbedder(load_embedder(model), RESULTS / "embeddings")
+
+
+@app.command()
+def quality(data: Data = None, dataset: Names = None, model: Model = None) -> None:
+    """Compare each arm alone with their fusion: any@10, nDCG@10 and recall."""
+    from benchmarks.quality import ARMS, measure, searches
+
+    embedder = _embedder(model)
+    for each in _datasets(data, dataset):
+        found, documents = searches(each, embedder)
+        embedder.save()
+        rows = {arm: measure(each, ((q, score(f)) for q, f in found.items()), documents) for arm, score in ARMS.items()}
+        _print(f"{each.name}: {len(each.documents)} documents, {len(found)} judged queries", rows)
+        _keep(f"quality-{each.name}", rows)
+
+
+def _print(title: str, rows: dict[str, dict[str, float]]) -> None:
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for name in next(iter(rows.values())):
+        table.add_column(name, justify="right")
+    for label, values in rows.items():
+        table.add_row(label, *(f"{value:.4f}" for value in values.values()))
+    console.print(table)
+
+
+def _keep(name: str, rows: object) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=2), "utf-8")
+
+
+if __name__ == "__main__":
+    app()

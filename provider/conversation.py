@@ -1,0 +1,154 @@
+"""One agent's use of the shared store: recall for a turn, and the four tools. Errors are for the caller to handle."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from provider import tools
+from provider.block import Block, render_block, strip_blocks
+from provider.prompts import spoken
+from provider.shared import health
+from provider.turn import Turn
+from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
+from runtime_memory.models import NewMemory, Outcome
+from runtime_memory.serialize import outcomes_json, results_json, stats_json
+from runtime_memory.trace import Trace, recall_fields
+
+if TYPE_CHECKING:
+    from provider.session import Session
+    from runtime_memory.store import MemoryStore
+
+__all__ = ["UNATTRIBUTED_WEIGHT", "Conversation", "as_json"]
+
+UNATTRIBUTED_WEIGHT = 0.5
+"""What a verdict that names no memory weighs in all; the memories of the turn share it."""
+
+
+class Conversation:
+    """Recall and write as one session in one turn."""
+
+    def __init__(self, store: MemoryStore, session: Session, turn: Turn, trace: Trace) -> None:
+        self._store = store
+        self._session = session
+        self._turn = turn
+        self._trace = trace
+
+    def recall(self, prompt: str) -> Block:
+        """Return the block for a prompt, and note what it shows."""
+        started = time.perf_counter()
+        limit = self._store.settings.recall_limit
+        explanation = self._store.explain(spoken(prompt), limit=limit, outside=False, **self._session.seen)
+        block = render_block([result.memory for result in explanation.recalled])
+        self._turn.show(block.ids)
+        self._turn.injected = len(block.ids)
+        elapsed = round((time.perf_counter() - started) * 1000, 2)
+        self._note("recall", project=self._session.project, latency_ms=elapsed, **recall_fields(explanation))
+        return block
+
+    def call(self, tool: str, args: object) -> dict[str, Any]:
+        """Run a tool and return its result."""
+        given = {} if args is None else args
+        if not isinstance(given, Mapping):
+            raise InvalidInputError(f"arguments must be an object, not {type(args).__name__}")
+        handlers = {
+            tools.REMEMBER: self._remember,
+            tools.RECALL: self._search,
+            tools.OUTCOME: self._outcome,
+            tools.STATS: self._stats,
+        }
+        if tool not in handlers:
+            raise InvalidInputError(f"unknown tool {tool!r}; valid are: {', '.join(handlers)}")
+        return handlers[tool](given)
+
+    def _remember(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        self._may_write()
+        content = strip_blocks(tools.required_text(args, "content")).strip()
+        if not content:
+            raise InvalidInputError(
+                "content is a block of recalled memories and nothing else; there is nothing to save"
+            )
+        category = tools.required_text(args, "category").strip().lower()
+        new = NewMemory(
+            content,
+            category=category,
+            tags=tools.tags(args),
+            project=self._session.project,
+            session=self._session.id,
+            supersedes=tools.optional_text(args, "supersedes"),
+            **self._session.owner,
+        )
+        written = self._store.write([new])[0]
+        memory = written.memory
+        self._note("write", kind="tool", memory_ids=[memory.id], count=1)
+        stored = {"stored": True, "memory_id": memory.id, "category": memory.category.value, "project": memory.project}
+        return stored | ({"duplicate": True} if written.duplicate else {})
+
+    def _search(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        results = self._store.search(
+            tools.required_text(args, "query"),
+            limit=tools.limit(args),
+            category=tools.optional_text(args, "category"),
+            **self._session.seen,
+        )
+        self._turn.show(result.memory.id for result in results)
+        return results_json(results, full=False)
+
+    def _outcome(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        self._may_write()
+        outcome = tools.required_text(args, "outcome").strip().lower()
+        if outcome not in [each.value for each in Outcome]:
+            raise InvalidInputError(f"unknown outcome {outcome!r}; valid are: worked, failed, partial")
+        named = tools.id_list(args)
+        known, unknown = self._known(named)
+        ids = known if named else self._turn.uncredited
+        if not ids:
+            return {"recorded": False, "reason": _nothing_to_score(unknown)}
+        weight = 1.0 if named else UNATTRIBUTED_WEIGHT / len(ids)
+        origin = "tool" if named else "auto"
+        updated = self._store.record_outcome(
+            ids,
+            outcome,
+            weight=weight,
+            session=self._session.id,
+            turn=self._turn.id,
+            origin=origin,
+            **self._session.owner,
+        )
+        self._turn.credit(ids)
+        self._note("outcome", outcome=outcome, memory_ids=ids, weight=weight, origin=origin)
+        result = {"recorded": True, "outcome": outcome, "updated": outcomes_json(updated)}
+        return result | ({"unknown": unknown} if unknown else {})
+
+    def _stats(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        stats = stats_json(self._store.stats(**self._session.owner))
+        return stats | {"failures": dict(health.failures), "last_error": health.last_error}
+
+    def _known(self, ids: list[str]) -> tuple[list[str], list[str]]:
+        known, unknown = [], []
+        for id_ in ids:
+            try:
+                known.append(self._store.get(id_, **self._session.owner).id)
+            except (MemoryNotFoundError, InvalidInputError):
+                unknown.append(id_)
+        return known, unknown
+
+    def _may_write(self) -> None:
+        if self._session.read_only:
+            raise InvalidInputError("this session is read-only: sub-agents and scheduled runs recall, but do not write")
+
+    def _note(self, event: str, /, **fields: Any) -> None:
+        self._trace.write(event, turn_id=self._turn.id, session_id=self._session.id, **fields)
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """Return a tool's result as the JSON text that the host hands to the model."""
+    return json.dumps(result, ensure_ascii=False)
+
+
+def _nothing_to_score(unknown: list[str]) -> str:
+    if unknown:
+        return f"no memory with these ids is known: {', '.join(unknown)}"
+    return "no memory was recalled in this turn that has no verdict yet; name the memory_ids that you mean"

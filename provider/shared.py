@@ -1,0 +1,59 @@
+"""One open store and one loaded model per folder, for all the provider instances of a process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runtime_memory.settings import Settings
+    from runtime_memory.store import MemoryStore
+
+__all__ = ["Health", "health", "shared_store"]
+
+
+@dataclass
+class Health:
+    """How often something failed in this process, by what it was, and the last failure in words."""
+
+    failures: Counter[str] = field(default_factory=Counter)
+    last_error: str | None = None
+
+    def count(self, what: str, error: BaseException) -> None:
+        """Note a failure."""
+        self.failures[what] += 1
+        self.last_error = f"{what}: {error}"
+
+
+_lock = threading.Lock()
+_open: dict[tuple[object, ...], MemoryStore] = {}
+health = Health()
+
+
+def shared_store(settings: Settings) -> MemoryStore:
+    """Return the process's store for these settings; it stays open until the process ends.
+
+    A gateway drops its agents without shutting them down, and an API server makes one for every request: so no
+    instance owns the store, and none closes it.
+    """
+    from runtime_memory.store import MemoryStore
+
+    key = (os.getpid(), settings)  # a forked child must not use what its parent opened
+    with _lock:
+        if key not in _open:
+            if not _open:
+                atexit.register(_close_all)
+            _open[key] = MemoryStore(settings, background_model=True)
+        return _open[key]
+
+
+def _close_all() -> None:
+    with _lock:
+        stores = [store for (pid, _), store in _open.items() if pid == os.getpid()]
+        _open.clear()
+    for store in stores:
+        store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from benchmarks.datasets import Dataset, folder_datasets, sample_datasets
 from benchmarks.embedding_cache import CachedEmbedder
 from runtime_memory.embedding import load_embedder
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
 
 
 @app.callback()
@@ -52,6 +53,38 @@ def quality(data: Data = None, dataset: Names = None, model: Model = None) -> No
         rows = {arm: measure(each, ((q, score(f)) for q, f in found.items()), documents) for arm, score in ARMS.items()}
         _print(f"{each.name}: {len(each.documents)} documents, {len(found)} judged queries", rows)
         _keep(f"quality-{each.name}", rows)
+
+
+@app.command()
+def gate(data: Data = None, dataset: Names = None, model: Model = None) -> None:
+    """Measure how many questions recall answers, of a project's own and of others'."""
+    from benchmarks.gate import ask, summary
+
+    embedder = _embedder(model)
+    for each in _datasets(data, dataset):
+        asked = ask(each, embedder)
+        embedder.save()
+        rows = {"gate": summary(asked)}
+        _print(f"{each.name}: {len(asked)} questions put", rows)
+        _keep(f"gate-{each.name}", rows)
+
+
+@app.command()
+def speed(sizes: Annotated[list[int] | None, typer.Option("--size", help="Memories in the store.")] = None) -> None:
+    """Time a whole prefetch against the embedding of its question alone, and a cold start."""
+    from benchmarks.speed import cold_start, fill, warm_ratios
+
+    embedder = _embedder(None)
+    warm, cold = {}, {}
+    for size in sizes or [1_000, 10_000]:
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder), size, embedder).close()
+            embedder.save()
+            cold[f"{size:,} memories"] = cold_start(Path(folder))
+            warm[f"{size:,} memories"] = warm_ratios(Path(folder), load_embedder(None))
+    _print("warm, in ms", warm)
+    _print("cold start", cold)
+    _keep("speed", {"warm": warm, "cold": cold})
 
 
 def _print(title: str, rows: dict[str, dict[str, float]]) -> None:

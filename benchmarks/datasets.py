@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-
-def parse_note(text, name):
-    raise NotImplementedError
-
+from runtime_memory.importers.markdown import read
 
 __all__ = ["Dataset", "folder_datasets", "sample_datasets"]
 
@@ -42,7 +39,7 @@ def sample_datasets() -> Iterator[Dataset]:
     questions = _rows("questions.jsonl")
     yield Dataset(
         "sample-notes",
-        {id_: parse_note(path.read_text("utf-8"), name=path.stem).content for id_, path in notes.items()},
+        {id_: memory.content for id_, path in notes.items() if (memory := read(path, _SAMPLE).memory)},
         {row["id"]: row["question"] for row in questions},
         {row["id"]: dict.fromkeys(row["relevant"], 1) for row in questions},
         {id_: id_.split("/")[0] for id_ in notes} | {row["id"]: row["project"] for row in questions},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,12 +12,13 @@ from typing import Any, TypeVar
 
 from runtime_memory.errors import InvalidInputError
 
-__all__ = ["MAX_CHARACTERS", "choice", "content_hash", "json_object", "label", "moment", "tag_list", "text"]
+__all__ = ["MAX_CHARACTERS", "choice", "content_hash", "json_object", "label", "moment", "origin", "tag_list", "text"]
 
 MAX_CHARACTERS = 4_000_000
 """Longest content of one memory; longer texts are for the importer, which cuts them into sections."""
 
 MAX_LABEL = 500
+MAX_ORIGIN = 8_000
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -27,7 +29,7 @@ def text(value: object) -> str:
     """
     if not isinstance(value, str):
         raise InvalidInputError(f"content must be text, not {type(value).__name__}")
-    if not value.strip("\0 \t\r\n\f\v\u200b\ufeff\u00a0\u3000"):
+    if all(unicodedata.category(character)[0] in "CZ" for character in value):  # controls and spaces of all kinds
         raise InvalidInputError("content is empty; give the fact to remember, in a sentence that stands alone")
     if len(value) > MAX_CHARACTERS:
         raise InvalidInputError(
@@ -54,6 +56,15 @@ def choice(kind: type[_Choice], value: Any, name: str) -> _Choice:
     except ValueError:
         valid = ", ".join(member.value for member in kind)
         raise InvalidInputError(f"unknown {name} {value!r}; valid are: {valid}") from None
+
+
+def origin(value: object) -> str:
+    """Return where an imported memory came from; a path may hold any character."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_ORIGIN:
+        raise InvalidInputError(f"an origin must be a text of at most {MAX_ORIGIN} characters")
+    return mend(value)
 
 
 def label(value: object, name: str) -> str:

@@ -77,7 +77,7 @@ def new_record(new: NewMemory, now: datetime) -> Record:
         "updated_at": now,
         "archived": False,
         "supersedes": content.label(new.supersedes, "supersedes"),
-        "origin": content.label(new.origin, "origin"),
+        "origin": content.origin(new.origin),
     }
 
 

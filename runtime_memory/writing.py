@@ -47,11 +47,19 @@ class Writing:
 
     def add(self, new: Sequence[NewMemory]) -> list[Stored]:
         """Store memories that are not there yet, in their order; all of them are checked before any is stored."""
-        records = [new_record(memory, self.clock()) for memory in new]
+        records = [self._checked(memory, place, len(new)) for place, memory in enumerate(new, start=1)]
         stored: list[Stored] = []
         for start in range(0, len(records), _BATCH):
             stored += self._add_batch(records[start : start + _BATCH])
         return stored
+
+    def _checked(self, memory: NewMemory, place: int, count: int) -> Record:
+        try:
+            return new_record(memory, self.clock())
+        except InvalidInputError as error:
+            if count == 1:
+                raise
+            raise InvalidInputError(f"memory {place} of {count}: {error}; none of them was stored") from error
 
     def edit(self, id_: str, visible: Filter, changes: dict[str, Any]) -> Record:
         """Change columns of a memory; its vectors are made anew only when its content changes."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from runtime_memory import Memory, MemoryStore
@@ -16,6 +17,9 @@ from runtime_memory.settings import ENV_PREFIX, Settings
 from tests.tiny_embedder import TinyEmbedder
 
 OpenStore = Callable[..., MemoryStore]
+
+settings.register_profile("shared machines", deadline=None)
+settings.load_profile("shared machines")
 
 
 class Clock:

@@ -6,11 +6,12 @@ import string
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.analysis import FUNCTION_WORD_WEIGHT, MAX_TERM_LENGTH, analyze, analyze_query, fold
 
+MANY = settings(max_examples=500)
 PARTS = st.text(string.ascii_letters + string.digits, min_size=1, max_size=8)
 IDENTIFIERS = st.lists(PARTS, min_size=1, max_size=5).flatmap(
     lambda parts: st.lists(st.sampled_from("-_./:"), min_size=len(parts) - 1, max_size=len(parts) - 1).map(
@@ -121,37 +122,44 @@ def test_text_without_words_has_no_terms(text: str) -> None:
     assert analyze(text) == []
 
 
+@MANY
 @given(st.text(st.characters(exclude_categories=[])))
 def test_terms_are_short_and_hold_no_white_space_whatever_the_text(text: str) -> None:
     assert all(term and not any(map(str.isspace, term)) and len(term) <= MAX_TERM_LENGTH for term in analyze(text))
 
 
+@MANY
 @given(st.text())
 def test_a_text_is_found_by_itself(text: str) -> None:
     assert analyze_query(text).keys() <= set(analyze(text))
 
 
+@MANY
 @given(st.text(), st.text())
 def test_a_text_is_found_by_each_of_its_lines(first: str, second: str) -> None:
     assert analyze_query(first).keys() <= set(analyze(f"{first}\n{second}"))
 
 
+@MANY
 @given(IDENTIFIERS)
 def test_an_identifier_is_found_in_prose(identifier: str) -> None:  # C2
     assert analyze_query(identifier).keys() <= set(analyze(f"Set ({identifier}), then restart."))
 
 
+@MANY
 @given(st.lists(PARTS, min_size=1, max_size=5), st.sampled_from("-_./:"))
 def test_an_identifier_is_found_by_each_of_its_parts(parts: list[str], separator: str) -> None:
     terms = set(analyze(separator.join(parts)))
     assert all(analyze_query(part).keys() <= terms for part in parts)
 
 
+@MANY
 @given(st.text(string.ascii_lowercase + " ", max_size=60))
 def test_case_does_not_matter(text: str) -> None:
     assert analyze(text) == analyze(text.upper())
 
 
+@MANY
 @given(st.text())
 def test_folding_twice_changes_nothing_more(text: str) -> None:
     assert fold(fold(text)) == fold(text)

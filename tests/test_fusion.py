@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from indexes.fusion import Fusion, Hit, apply_outcomes, convex, fuse, reciprocal_rank
 
 IDS = [f"m{number:02}" for number in range(30)]
 ROUNDING = 1e-9
+MANY = settings(max_examples=500)
 
 
 def hits(low: float, high: float) -> st.SearchStrategy[list[Hit]]:
@@ -39,6 +40,7 @@ OUTCOMES = st.dictionaries(st.sampled_from(IDS), st.floats(-0.999, 0.999))
 POOLS = st.integers(1, 30)
 
 
+@MANY
 @given(TEXT, VECTORS, FUSIONS)
 def test_fused_scores_are_between_0_and_1(text: list[Hit], vectors: list[Hit], fusion: Fusion) -> None:
     scores = fuse(text, vectors, fusion)
@@ -46,6 +48,7 @@ def test_fused_scores_are_between_0_and_1(text: list[Hit], vectors: list[Hit], f
     assert all(0 <= score <= 1 + ROUNDING for score in scores.values())
 
 
+@MANY
 @given(TEXT, VECTORS, FUSIONS)
 def test_first_in_both_lists_is_first_of_all_with_score_1(text: list[Hit], vectors: list[Hit], fusion: Fusion) -> None:
     assume(text and vectors)
@@ -54,6 +57,7 @@ def test_first_in_both_lists_is_first_of_all_with_score_1(text: list[Hit], vecto
     assert scores[text[0][0]] == pytest.approx(1) == max(scores.values())
 
 
+@MANY
 @given(TEXT, VECTORS, FUSIONS)
 def test_better_in_both_lists_is_no_worse_fused(text: list[Hit], vectors: list[Hit], fusion: Fusion) -> None:
     by_text, by_vectors = [id_ for id_, _ in text], [id_ for id_, _ in vectors]
@@ -65,6 +69,7 @@ def test_better_in_both_lists_is_no_worse_fused(text: list[Hit], vectors: list[H
                 assert scores[better] >= scores[worse] - ROUNDING
 
 
+@MANY
 @given(TEXT, FUSIONS)
 def test_an_arm_alone_keeps_its_order(text: list[Hit], fusion: Fusion) -> None:
     scores = fuse(text, [], fusion)
@@ -100,6 +105,7 @@ def test_the_convex_combination_sees_how_far_apart_scores_are() -> None:
     assert apart == pytest.approx({"a": 1, "b": 0.1})
 
 
+@MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS)
 def test_an_outcome_moves_a_score_by_less_than_its_weight(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int
@@ -108,6 +114,7 @@ def test_an_outcome_moves_a_score_by_less_than_its_weight(
         assert abs(score - fused[id_]) <= fusion.outcome_weight
 
 
+@MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS)
 def test_results_twice_the_weight_apart_never_change_places(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int
@@ -118,6 +125,7 @@ def test_results_twice_the_weight_apart_never_change_places(
             assert place[one] < place[other]
 
 
+@MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS)
 def test_nothing_enters_or_leaves_the_pool(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int
@@ -128,6 +136,7 @@ def test_nothing_enters_or_leaves_the_pool(
     assert after[pool:] == [(id_, fused[id_]) for id_ in before[pool:]]
 
 
+@MANY
 @given(TEXT, VECTORS, OUTCOMES, FUSIONS, POOLS)
 def test_first_in_both_lists_never_falls_below_the_pool(
     text: list[Hit], vectors: list[Hit], outcomes: dict[str, float], fusion: Fusion, pool: int
@@ -140,6 +149,7 @@ def test_first_in_both_lists_never_falls_below_the_pool(
     assert places.index(first) < pool + ties
 
 
+@MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int, shuffling: random.Random

@@ -21,8 +21,8 @@ except ImportError:
     _Base = object
 
 NEEDED = (
-    *("runtime_memory", "provider", "filelock", "lancedb", "numpy", "pyarrow", "pydantic_settings", "regex"),
-    *("safetensors", "semantic_text_splitter", "tantivy", "tokenizers", "yaml"),
+    *("runtime_memory", "provider", "filelock", "huggingface_hub", "lancedb", "numpy", "pyarrow"),
+    *("pydantic_settings", "regex", "safetensors", "tantivy", "threadpoolctl", "tokenizers", "yaml"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -23,13 +24,20 @@ from runtime_memory.outcomes import (
 from tests.conftest import Clock, OpenStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def moments(first_year: int, last_year: int) -> st.SearchStrategy[datetime]:
+    first, last = (datetime(year, 1, 1, tzinfo=UTC).replace(tzinfo=None) for year in (first_year, last_year))
+    return st.datetimes(first, last, timezones=st.just(UTC))
+
+
 EVENTS = st.lists(
     st.builds(
         OutcomeEvent,
         memory_id=st.sampled_from(["a", "b"]),
         outcome=st.sampled_from(Outcome),
         weight=st.floats(0.01, 1),
-        at=st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),
+        at=moments(2024, 2027),
     ),
     max_size=30,
 )
@@ -58,8 +66,8 @@ def test_three_failures_keep_a_memory_out_of_recall_and_two_do_not() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_each_further_report_moves_the_score_less_and_none_is_lost(outcome: Outcome) -> None:
     scores = [score_of(*[outcome] * count) for count in range(40)]
-    steps = [abs(after - before) for before, after in zip(scores, scores[1:], strict=False)]
-    assert all(later < earlier for earlier, later in zip(steps, steps[1:], strict=False))
+    steps = [abs(after - before) for before, after in pairwise(scores)]
+    assert all(later < earlier for earlier, later in pairwise(steps))
     assert min(steps) > 0
 
 
@@ -93,7 +101,7 @@ def test_a_clock_that_runs_behind_the_reports_does_not_inflate_them() -> None:
     assert score_of(Outcome.WORKED, days_later=-400) == pytest.approx(0.2)
 
 
-@given(EVENTS, st.datetimes(datetime(2024, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC)))
+@given(EVENTS, moments(2024, 2029))
 def test_scores_stay_between_minus_1_and_1(events: list[OutcomeEvent], now: datetime) -> None:
     assert all(-1 < outcome_score(evidence, now) < 1 for evidence in fold(events, {}).values())
 

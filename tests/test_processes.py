@@ -376,7 +376,11 @@ from tests.tiny_embedder import TinyEmbedder
 store = MemoryStore.open({folder!r}, embedder=TinyEmbedder())
 memory = store.add("a fact")
 store.search("fact")
-uses = dict(add=lambda: store.add("from the child"), search=lambda: store.search("fact"), get=lambda: store.get(memory.id))
+uses = dict(
+    add=lambda: store.add("from the child"),
+    search=lambda: store.search("fact"),
+    get=lambda: store.get(memory.id),
+)
 for name, use in uses.items():
     child = os.fork()
     if child == 0:

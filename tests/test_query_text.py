@@ -47,9 +47,10 @@ DOCUMENTS = {  # what is stored, and the queries that must find it first
     "look into src/app/main.py first": ["src/app/main.py", "main.py"],
 }
 SYNTAX = """
--x | it's | a:b | * | ? | ~ | ^2 | "unbalanced | AND | OR NOT | a AND (b | [a TO z] | {a TO *} | field:[1 TO | \\ | \\" | /re/
-+a -b | !a | (((((( | )))) | a^b | a~2 | _exists_:a | id:__state__ | __state__ | `x` | $(x) | %s | %00 | ${a} | <b>x</b>
->>> | -leading | - | -- | && || | a/b/c | 1=1; DROP TABLE memories; -- | ' OR 1=1 -- | NEAR(a b) | a* OR b* | "a b"~5
+-x | it's | a:b | * | ? | ~ | ^2 | "unbalanced | AND | OR NOT | a AND (b | [a TO z] | {a TO *} | field:[1 TO
+\\ | \\" | /re/ | +a -b | !a | (((((( | )))) | a^b | a~2 | _exists_:a | id:__state__ | __state__ | `x` | $(x)
+%s | %00 | ${a} | <b>x</b> | >>> | -leading | - | -- | && || | a/b/c | 1=1; DROP TABLE memories; -- | ' OR 1=1 --
+NEAR(a b) | a* OR b* | "a b"~5
 """
 QUERIES = [query.strip() for line in SYNTAX.strip().splitlines() for query in line.split(" | ")]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from indexes.filters import All, Filter
 from indexes.layout import Change, Layout, Record, Vectors
 from indexes.lock import WriterLock
+from indexes.resident import ResidentVectors
 from indexes.text import TextIndex, TextState
 from indexes.vectors import VectorHit, VectorTable
 
@@ -34,6 +35,7 @@ class HybridIndex:
         self._epoch = epoch
         self._lock = lock
         self._refreshing = threading.Lock()
+        self._resident = ResidentVectors(table)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
@@ -54,7 +56,8 @@ class HybridIndex:
 
     def search_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
         """Return the records nearest to the vector, best first."""
-        return self.table.search(vector, where, limit)
+        hits = self._resident.search(vector, where, limit, self.table.version)
+        return self.table.search(vector, where, limit) if hits is None else hits
 
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return records by id: the text index's copies, and from the table what it lacks."""

@@ -30,10 +30,11 @@ _SCAN_BATCH = 1_024
 
 
 class VectorHit(NamedTuple):
-    """A record found by one of its passages, with that passage's cosine similarity."""
+    """A record found by one of its passages: that passage's cosine similarity, and which it is."""
 
     id: str
     cosine: float
+    part: int
 
 
 class Changes(NamedTuple):
@@ -115,15 +116,15 @@ class VectorTable:
         """Return the records nearest to a query vector of shape (dimension,), best first, each once."""
         query: Any = self._table.search(vector, vector_column_name="vector")
         query = query.distance_type("cosine")
-        query = query.where(self._sql(where), prefilter=True).select(["id", "_distance"])
+        query = query.where(self._sql(where), prefilter=True).select(["id", "part", "_distance"])
         if self._has_ann_index():
             query = query.refine_factor(2).nprobes(32)
         # A long record may fill several places with its passages: ask for some more.
         found = query.limit(2 * limit).to_arrow()
-        best: dict[str, float] = {}
-        for id_, distance in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True):
-            best.setdefault(id_, 1.0 - distance)
-        return [VectorHit(id_, cosine) for id_, cosine in best.items()][:limit]
+        best: dict[str, VectorHit] = {}
+        for row in found.to_pylist():
+            best.setdefault(row["id"], VectorHit(row["id"], 1.0 - row["_distance"], row["part"]))
+        return list(best.values())[:limit]
 
     def without_vectors(self) -> Iterator[Record]:
         """Yield the records that have no vector yet."""
@@ -142,13 +143,22 @@ class VectorTable:
         deleted = [row["id"] for row in rows if row["deleted"]]
         return Changes([row for row in rows if not row["deleted"]], deleted)
 
+    def count_vectors(self) -> int:
+        """Return how many passages have a vector."""
+        return int(self._table.count_rows("vector IS NOT NULL"))
+
+    def passages_since(self, version: int) -> pa.Table:
+        """Return every passage written after a version: id, part, deleted, vector and the filterable columns."""
+        keywords = [name for name in self._layout.keywords if name not in self._lists]
+        query = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
+        return query.select(["id", "part", "deleted", "vector", *keywords]).to_arrow()
+
     def optimize(self) -> None:
         """Compact the small files of single writes, drop old versions, and let the vector index follow growth.
 
         Versions of the last ten minutes stay, as another process may still be reading them.
         """
-        vectors = self._table.count_rows("vector IS NOT NULL")
-        if vectors >= ANN_ROWS and not self._has_ann_index():
+        if self.count_vectors() >= ANN_ROWS and not self._has_ann_index():
             self._table.create_index(metric="cosine", vector_column_name="vector", index_type="IVF_SQ", name=_ANN_INDEX)
         self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
 

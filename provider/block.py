@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime_memory.models import Memory
+from runtime_memory.models import Memory, SearchResult
 
 __all__ = ["MAX_BLOCK", "MAX_CONTENT", "Block", "clean_line", "render_block", "strip_blocks"]
 
 MAX_BLOCK = 10_000
 MAX_CONTENT = 600
+OPENING = 120
+MAX_PASSAGE = 1_200
 HEADER = "## Relevant memories\n\n"
 WORKED_SCORE = 0.2
 _CUT = " […]"
@@ -33,29 +35,38 @@ class Block:
     ids: tuple[str, ...]
 
 
-def render_block(memories: Sequence[Memory]) -> Block:
+def render_block(results: Sequence[SearchResult]) -> Block:
     """Return the block, one line a memory in the given order.
 
     It stays under ``MAX_BLOCK`` characters: memories that no longer fit are left out.
     """
     lines: list[str] = []
     length = len(HEADER)
-    for memory in memories:
-        line = f"- [{memory.category.value}] {clean_line(memory.content)}{_marker(memory)} `{memory.id}`"
+    for result in results:
+        memory = result.memory
+        line = f"- [{memory.category.value}] {_line(memory.content, result.passage)}{_marker(memory)} `{memory.id}`"
         length += len(line) + 1
         if length > MAX_BLOCK:
             break
         lines.append(line)
     text = HEADER + "\n".join(lines) if lines else ""
-    return Block(text, tuple(memory.id for memory in memories[: len(lines)]))
+    return Block(text, tuple(result.memory.id for result in results[: len(lines)]))
 
 
-def clean_line(content: str) -> str:
-    """Return content as one line of harmless text, cut past ``MAX_CONTENT`` characters with a visible mark."""
+def _line(content: str, passage: str | None) -> str:
+    """Return a memory's line: a long one by its beginning and, where that is elsewhere, the passage that was found."""
+    line = clean_line(content)
+    if passage is None or not line.endswith(_CUT):
+        return line
+    return f"{clean_line(content, OPENING)} {clean_line(passage, MAX_PASSAGE)}"
+
+
+def clean_line(content: str, limit: int = MAX_CONTENT) -> str:
+    """Return content as one line of harmless text, cut past ``limit`` characters with a visible mark."""
     visible = "".join(" " if unicodedata.category(c)[0] in "CZ" and c not in _JOINERS else c for c in content)
     line = " ".join(visible.split())
     line = _MARKER.sub(r"[\1]", _NOTE.sub("(", _TAG.sub("\u2039", line)))
-    return line if len(line) <= MAX_CONTENT else line[: MAX_CONTENT - len(_CUT)].rstrip() + _CUT
+    return line if len(line) <= limit else line[: limit - len(_CUT)].rstrip() + _CUT
 
 
 def strip_blocks(text: str) -> str:

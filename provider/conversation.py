@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from provider import tools
-from provider.block import Block, render_block, strip_blocks
-from provider.prompts import spoken
+from provider.block import Block, render_block
+from provider.mirror import mirror
+from provider.prompts import spoken, without_envelopes
 from provider.shared import health
 from provider.turn import Turn
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
@@ -36,17 +36,19 @@ class Conversation:
         self._turn = turn
         self._trace = trace
 
-    def recall(self, prompt: str) -> Block:
-        """Return the block for a prompt, and note what it shows."""
-        started = time.perf_counter()
-        limit = self._store.settings.recall_limit
+    def recall(self, prompt: str, limit: int) -> tuple[Block, dict[str, Any]]:
+        """Return the block for a prompt, and what a trace tells of it.
+
+        It notes nothing itself: it may end after the turn has gone on without it.
+        """
         explanation = self._store.explain(spoken(prompt), limit=limit, outside=False, **self._session.seen)
-        block = render_block([result.memory for result in explanation.recalled])
-        self._turn.show(block.ids)
-        self._turn.injected = len(block.ids)
-        elapsed = round((time.perf_counter() - started) * 1000, 2)
-        self._note("recall", project=self._session.project, latency_ms=elapsed, **recall_fields(explanation))
-        return block
+        return render_block(explanation.recalled), recall_fields(explanation)
+
+    def mirror(self, **note: str) -> None:
+        """Do to the memories what the host did to one of its notes."""
+        ids = mirror(self._store, self._session.owner, **note)
+        if ids:
+            self._note("write", kind="mirror", memory_ids=ids, count=len(ids))
 
     def call(self, tool: str, args: object) -> dict[str, Any]:
         """Run a tool and return its result."""
@@ -65,11 +67,9 @@ class Conversation:
 
     def _remember(self, args: Mapping[str, Any]) -> dict[str, Any]:
         self._may_write()
-        content = strip_blocks(tools.required_text(args, "content")).strip()
+        content = without_envelopes(tools.required_text(args, "content"))
         if not content:
-            raise InvalidInputError(
-                "content is a block of recalled memories and nothing else; there is nothing to save"
-            )
+            raise InvalidInputError("content holds recalled memories or an envelope and nothing else to save")
         category = tools.required_text(args, "category").strip().lower()
         new = NewMemory(
             content,
@@ -145,7 +145,8 @@ class Conversation:
 
 def as_json(result: Mapping[str, Any]) -> str:
     """Return a tool's result as the JSON text that the host hands to the model."""
-    return json.dumps(result, ensure_ascii=False)
+    text = json.dumps(result, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate would break the host's next request
 
 
 def _nothing_to_score(unknown: list[str]) -> str:

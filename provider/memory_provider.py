@@ -6,19 +6,21 @@ import copy
 import functools
 import logging
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from provider import tools
+from provider.block import Block
+from provider.config import config_schema, load_settings, warn_once
 from provider.conversation import Conversation, as_json
 from provider.host import MemoryProvider, RecallStatus
 from provider.session import Session
-from provider.shared import health, shared_store
+from provider.shared import health, shared_store, shared_trace
 from provider.threads import Deadline, start
 from provider.turn import Turn
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError, RuntimeMemoryError
-from runtime_memory.trace import Trace
 
 if TYPE_CHECKING:
     from runtime_memory.settings import Settings
@@ -69,8 +71,8 @@ class RuntimeMemoryProvider(MemoryProvider):
         self._settings: Settings | None = None
         self._session: Session | None = None
         self._turn = Turn()
-        self._trace = Trace(None)
-        self._deadline: Deadline[str] = Deadline(PREFETCH_SECONDS)
+        self._trace = shared_trace(None)
+        self._deadline: Deadline[tuple[Block, dict[str, Any]]] = Deadline(PREFETCH_SECONDS)
 
     @property
     def name(self) -> str:
@@ -82,7 +84,10 @@ class RuntimeMemoryProvider(MemoryProvider):
     @_harmless(default=False)
     def is_available(self) -> bool:
         """Tell whether the store's folder can be made and written; looks at the file system only."""
-        return _problem(self._load_settings().folder) is None
+        problem = _problem(self._load_settings().folder)
+        if problem is not None:
+            warn_once(f"{LABEL} is unavailable: {problem}")  # the host drops the provider without a word
+        return problem is None
 
     @_harmless(default="the settings cannot be read; see the log")
     def unavailable_reason(self) -> str | None:
@@ -120,7 +125,13 @@ class RuntimeMemoryProvider(MemoryProvider):
         session = self._session
         if session is None or not isinstance(query, str):
             return ""
-        return self._deadline.run(lambda: self._conversation(session, turn).recall(query).text)
+        started, limit = time.perf_counter(), self._load_settings().recall_limit
+        block, told = self._deadline.run(lambda: self._conversation(session, turn).recall(query, limit))
+        turn.inject(block.ids)
+        latency = round((time.perf_counter() - started) * 1000, 2)
+        ids = {"turn_id": turn.id, "session_id": session.id}
+        self._trace.write("recall", **ids, project=session.project, latency_ms=latency, **told)
+        return block.text
 
     def queue_prefetch(self, *_: Any, **__: Any) -> None:
         """Do nothing: recall is for the current message, not for the one before."""
@@ -143,8 +154,9 @@ class RuntimeMemoryProvider(MemoryProvider):
     def handle_tool_call(self, tool_name: str, args: Any = None, **_: Any) -> str:
         """Run a tool and return its result as JSON; what is wrong comes as ``{"error"}``."""
         try:
-            session = self._session or Session(id="", read_only=True)
-            return as_json(self._conversation(session, self._turn).call(tool_name, args))
+            if self._session is None:  # nobody knows who asks
+                return as_json({"error": f"{LABEL} has no session yet; the host must initialize it first"})
+            return as_json(self._conversation(self._session, self._turn).call(tool_name, args))
         except (InvalidInputError, MemoryNotFoundError) as error:
             return as_json({"error": str(error)})
         except Exception as error:  # noqa: BLE001 - a memory must never cost its host a turn
@@ -158,10 +170,22 @@ class RuntimeMemoryProvider(MemoryProvider):
         """Store nothing: raw turns would bury the memories that were saved on purpose."""
 
     @_harmless(default=None)
+    def on_memory_write(
+        self, action: str, target: str, content: str = "", metadata: Mapping[str, Any] | None = None, **_: Any
+    ) -> None:
+        """Mirror what the host did to one of its built-in notes; durable when it returns."""
+        session = self._session
+        if session is None or session.read_only or not self._load_settings().mirror_writes:
+            return
+        old_text = str((metadata or {}).get("old_text") or "")
+        conversation = self._conversation(session, self._turn)
+        conversation.mirror(action=action, target=target, content=content or "", old_text=old_text)
+
+    @_harmless(default=None)
     def on_session_switch(self, new_session_id: str, **given: Any) -> None:
         """Let later writes carry the new session."""
         if self._session is not None:
-            self._session = self._session.renamed(new_session_id)
+            self._session = self._session.renamed(str(new_session_id or ""))
         if given.get("reset") or given.get("rewound"):
             self._turn = Turn()
 
@@ -178,23 +202,24 @@ class RuntimeMemoryProvider(MemoryProvider):
     # Set-up
 
     @_harmless(default=[])
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """Return the settings that a person makes; the host keeps them as environment variables, or in its config."""
+        return config_schema()
+
+    @_harmless(default=[])
     def backup_paths(self) -> list[str]:
         """Return the store's folder."""
         return [str(self._load_settings().folder)]
 
     def _begin(self, session_id: str, given: dict[str, Any]) -> None:
-        settings = self._load_settings()
+        self._settings = settings = load_settings(str(given.get("hermes_home") or ""))
         self._session = Session.begin(str(session_id or ""), given, settings)
-        self._trace = Trace(settings.hermes_trace)
+        self._trace = shared_trace(settings.hermes_trace)
         self._turn = Turn()
 
     def _load_settings(self) -> Settings:
-        from runtime_memory.settings import Settings
-
         if self._settings is None:
-            self._settings, problems = Settings.load_valid()
-            for problem in problems:
-                _log.warning("%s", problem)
+            self._settings = load_settings()
         return self._settings
 
     def _warm(self, settings: Settings) -> None:

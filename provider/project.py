@@ -7,10 +7,13 @@ from pathlib import Path
 __all__ = ["repository_name", "session_project"]
 
 
-def session_project(setting: str | None, workspace: str | None, directory: Path) -> str | None:
+def session_project(setting: str | None, workspace: str | None) -> str | None:
     """Return the project: the setting (``auto`` for the repository), else the last part of the host's workspace."""
     if setting == "auto":
-        return repository_name(directory)
+        try:
+            return repository_name(Path.cwd())
+        except OSError:  # the folder is gone, or may not be looked into
+            return None
     if setting:
         return setting
     parts = [part for part in (workspace or "").replace("\\", "/").split("/") if part]
@@ -26,7 +29,7 @@ def repository_name(directory: Path) -> str | None:
         marker = folder / ".git"
         if marker.exists():
             checkout = folder if marker.is_dir() else _main_checkout(folder, marker)
-            return None if checkout in (Path.home(), Path(checkout.anchor)) else checkout.name
+            return None if checkout.resolve() in (Path.home().resolve(), Path(checkout.anchor)) else checkout.name
     return None
 
 

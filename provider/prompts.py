@@ -6,7 +6,7 @@ import re
 
 from provider.block import strip_blocks
 
-__all__ = ["MAX_PROMPT", "spoken"]
+__all__ = ["MAX_PROMPT", "spoken", "without_envelopes"]
 
 MAX_PROMPT = 20_000
 
@@ -20,6 +20,11 @@ _ENVELOPE = re.compile(
 _ATTACHMENT = re.compile(r"\[(?:media|image|file|audio|video) attached[^\]\n]*\]", re.IGNORECASE)
 
 
+def without_envelopes(text: str) -> str:
+    """Return a text without injected blocks and transport envelopes."""
+    return _ATTACHMENT.sub("", _ENVELOPE.sub("", strip_blocks(text))).strip()
+
+
 def spoken(prompt: str) -> str:
     """Return a prompt without injected blocks, transport envelopes and the marks of a gateway.
 
@@ -27,5 +32,4 @@ def spoken(prompt: str) -> str:
     """
     if len(prompt) > MAX_PROMPT:
         prompt = f"{prompt[: MAX_PROMPT // 2]} {prompt[-MAX_PROMPT // 2 :]}"
-    text = _ATTACHMENT.sub("", _ENVELOPE.sub("", strip_blocks(prompt)))
-    return _SENDER.sub("", _REPLY.sub("", text)).strip()
+    return _SENDER.sub("", _REPLY.sub("", without_envelopes(prompt))).strip()

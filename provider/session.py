@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provider.project import session_project
@@ -32,7 +31,7 @@ class Session:
         identity = _text(given, "agent_identity")
         return cls(
             id=session_id,
-            project=session_project(settings.project, _text(given, "agent_workspace"), Path.cwd()),
+            project=session_project(settings.project, _text(given, "agent_workspace")),
             user=_user(_text(given, "user_id"), settings.owners),
             profile=None if identity in ("", "default") else identity,
             read_only=context not in ("", "primary") or platform == "cron",

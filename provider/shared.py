@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from runtime_memory.trace import Trace
+
 if TYPE_CHECKING:
     from runtime_memory.settings import Settings
     from runtime_memory.store import MemoryStore
 
-__all__ = ["Health", "health", "shared_store"]
+__all__ = ["Health", "health", "shared_store", "shared_trace"]
 
 
 @dataclass
@@ -29,6 +32,14 @@ class Health:
         self.last_error = f"{what}: {error}"
 
 
+_OF_A_SESSION = {
+    "recall_limit": 8,
+    "project": None,
+    "mirror_writes": True,
+    "extract_on_end": False,
+    "owners": (),
+    "hermes_trace": None,
+}
 _lock = threading.Lock()
 _open: dict[tuple[object, ...], MemoryStore] = {}
 health = Health()
@@ -42,13 +53,20 @@ def shared_store(settings: Settings) -> MemoryStore:
     """
     from runtime_memory.store import MemoryStore
 
-    key = (os.getpid(), settings)  # a forked child must not use what its parent opened
+    wanted = settings.model_copy(update=_OF_A_SESSION)  # profiles may differ in these and share a folder
+    key = (os.getpid(), wanted)  # a forked child must not use what its parent opened
     with _lock:
         if key not in _open:
             if not _open:
                 atexit.register(_close_all)
-            _open[key] = MemoryStore(settings, background_model=True)
+            _open[key] = MemoryStore(wanted, background_model=True)
         return _open[key]
+
+
+@functools.lru_cache(maxsize=64)
+def shared_trace(path: str | None) -> Trace:
+    """Return the process's trace at a path: a failing one is told of once, not by every agent."""
+    return Trace(path)
 
 
 def _close_all() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -13,7 +12,7 @@ __all__ = ["Deadline", "start"]
 
 _T = TypeVar("_T")
 _EXIT_SECONDS = 3.0
-_running: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_PREFIX = "runtime-memory-"
 
 
 class Deadline(Generic[_T]):
@@ -52,8 +51,7 @@ class Deadline(Generic[_T]):
 
 def start(call: Callable[[], object], name: str) -> threading.Thread:
     """Begin a call on a thread of its own."""
-    thread = threading.Thread(target=call, name=f"runtime-memory-{name}", daemon=True)
-    _running.add(thread)
+    thread = threading.Thread(target=call, name=_PREFIX + name, daemon=True)
     thread.start()
     return thread
 
@@ -62,5 +60,6 @@ def start(call: Callable[[], object], name: str) -> threading.Thread:
 def _wait_at_exit() -> None:
     """Let native code finish before the interpreter goes away under it; a call that hangs is left after 3 s."""
     until = time.monotonic() + _EXIT_SECONDS
-    for thread in list(_running):
-        thread.join(max(0.0, until - time.monotonic()))
+    for thread in threading.enumerate():
+        if thread.name.startswith(_PREFIX):
+            thread.join(max(0.0, until - time.monotonic()))

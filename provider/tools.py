@@ -99,7 +99,7 @@ def limit(args: Mapping[str, Any], default: int = 10) -> int:
         return default
     try:
         number = None if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not number.is_integer() or not 1 <= number <= _MAX_LIMIT:
         raise InvalidInputError(f"limit must be a whole number from 1 to {_MAX_LIMIT}, not {value!r}"[:300])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = ["Turn"]
 
@@ -23,6 +23,11 @@ class Turn:
         """Note memories that the model has seen."""
         with self._lock:
             self._uncredited |= dict.fromkeys(id_ for id_ in ids if id_ not in self._credited)
+
+    def inject(self, ids: Sequence[str]) -> None:
+        """Note memories that came with the message itself."""
+        self.injected = len(ids)
+        self.show(ids)
 
     def credit(self, ids: Iterable[str]) -> None:
         """Note memories that have had their verdict."""

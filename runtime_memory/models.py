@@ -140,7 +140,8 @@ class SearchResult:
     ``score`` is ``fused`` (0 to 1) plus ``outcome_term``. Ranks count from 1; a rank, a cosine or a BM25 score is None
     where that arm did not find the memory. ``coverage`` is the share of the query's terms, weighted by how telling
     they are, that the memory holds; ``relevance`` is the evidence that the gate of automatic recall weighs.
-    ``dropped`` says why ``recall`` leaves the memory out, where it does.
+    ``passage`` is the part of a long memory that was found, None where that is its beginning. ``dropped`` says why
+    ``recall`` leaves the memory out, where it does.
     """
 
     memory: Memory
@@ -153,6 +154,7 @@ class SearchResult:
     bm25: float | None
     coverage: float
     relevance: float
+    passage: str | None = None
     dropped: str | None = None
 
 

@@ -22,14 +22,15 @@ _NEGATIONS = frozenset({"no", "not", "never", "none", "dont", "nor", "without", 
 class Found:
     """What the arms found for a query, before any fusion.
 
-    ``weights`` are the query's content terms with their rarity among the memories seen, of which there are
-    ``memories``.
+    ``parts`` says which passage of a memory the vectors found. ``weights`` are the query's content terms with their
+    rarity among the memories seen, of which there are ``memories``.
     """
 
     query: str
     mode: SearchMode
     text: Sequence[Hit]
     vectors: Sequence[Hit]
+    parts: Mapping[str, int]
     weights: Mapping[str, float]
     memories: int
 
@@ -41,7 +42,13 @@ def rank(found: Found, outcomes: Mapping[str, float], fusion: Fusion, limit: int
 
 
 def results(
-    found: Found, ranked: Sequence[Hit], fused: Mapping[str, float], memories: Mapping[str, Memory], gate: Gate
+    found: Found,
+    ranked: Sequence[Hit],
+    fused: Mapping[str, float],
+    memories: Mapping[str, Memory],
+    *,
+    passages: Mapping[str, str],
+    gate: Gate,
 ) -> list[SearchResult]:
     """Return ranked ids as results with their reasons; ids without a memory are left out."""
     text = {id_: (place, score) for place, (id_, score) in enumerate(found.text, start=1)}
@@ -65,6 +72,7 @@ def results(
                 bm25=bm25,
                 coverage=covered,
                 relevance=gate.relevance(cosine, covered),
+                passage=passages.get(id_),
             )
         )
     return listed

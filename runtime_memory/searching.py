@@ -13,6 +13,7 @@ from indexes.analysis import analyze_query
 from indexes.filters import All, Filter, In
 from indexes.fusion import Fusion, Hit
 from indexes.text import TextIndex
+from indexes.vectors import VectorHit
 from runtime_memory import recall
 from runtime_memory.content import mend
 from runtime_memory.database import Database
@@ -118,9 +119,11 @@ class Searching:
         vectors = self._nearest(query, where, depth)
         mode = _mode(text=readable, vectors=vectors is not None)
         memories = statistics.records if readable else index.table.count(where)
-        return Found(query, mode, text, vectors or [], weights, memories)
+        hits = [(hit.id, hit.cosine) for hit in vectors or ()]
+        parts = {hit.id: hit.part for hit in vectors or ()}
+        return Found(query, mode, text, hits, parts, weights, memories)
 
-    def _nearest(self, query: str, where: Filter, depth: int) -> list[Hit] | None:
+    def _nearest(self, query: str, where: Filter, depth: int) -> list[VectorHit] | None:
         """Return the nearest memories; None when there are no vectors to compare with."""
         embedder = self.model.get(wait=self.wait) if self.model else None
         if embedder is None:
@@ -136,7 +139,7 @@ class Searching:
             self.problem = f"the last query could not be embedded: {error}"
             return None
         self.problem = None
-        return [*self.database.index.search_vectors(vector, where, depth)]
+        return self.database.index.search_vectors(vector, where, depth)
 
     def _listed(self, found: Found, limit: int) -> list[SearchResult]:
         """Return the candidates worth a look, as results: twice as many as asked, failing ones not counted."""
@@ -148,7 +151,17 @@ class Searching:
         pool = ranked[: 2 * (limit + failing)]
         records = self.database.index.get([id_ for id_, _ in pool])
         memories = {id_: to_memory(r, evidence.get(id_, NO_EVIDENCE), now=now) for id_, r in records.items()}
-        return recall.results(found, pool, fused, memories, self._gate(found.mode))
+        passages = self._passages(found.parts, memories)
+        return recall.results(found, pool, fused, memories, passages=passages, gate=self._gate(found.mode))
+
+    def _passages(self, parts: Mapping[str, int], memories: Mapping[str, Memory]) -> dict[str, str]:
+        """Return the passages that were found beyond the beginning of a long memory."""
+        embedder = self.model.get(wait=False) if self.model else None
+        if embedder is None:
+            return {}
+        deep = {id_: part for id_, part in parts.items() if part and id_ in memories}
+        cut = {id_: embedder.passages(memories[id_].content) for id_ in deep}
+        return {id_: cut[id_][part] for id_, part in deep.items() if part < len(cut[id_])}
 
     def _gate(self, mode: SearchMode) -> Gate:
         by_text = mode in (SearchMode.TEXT, SearchMode.NONE)

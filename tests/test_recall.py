@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runtime_memory import MemoryStore, NewMemory, Outcome, SearchMode, SearchResult
 from runtime_memory.recall import near_duplicates
-from tests.conftest import Clock, FragileEmbedder, OpenStore, WideEmbedder, contents
+from tests.conftest import Clock, FragileEmbedder, OpenStore, WideEmbedder, contents, ranking
 
 TOPICS = "database kitchen garden invoice compiler telescope violin harbour glacier pottery".split()
 
@@ -385,7 +385,7 @@ def test_small_talk_is_explained_by_an_empty_search(wide_store: MemoryStore) -> 
 def test_an_explanation_recalls_what_recall_recalls(wide_store: MemoryStore) -> None:
     wide_store.add_many([NewMemory(f"the port of {topic} is {at}") for at, topic in enumerate(TOPICS)])
     explained = wide_store.explain("which port has the violin", limit=3)
-    assert list(explained.recalled) == wide_store.recall("which port has the violin", limit=3)
+    assert ranking(explained.recalled) == ranking(wide_store.recall("which port has the violin", limit=3))
     assert explained.mode is SearchMode.HYBRID
     assert {"port", "violin"} <= set(explained.terms)
     assert len(explained.results) == len(explained.recalled) + len(explained.dropped)

@@ -130,7 +130,7 @@ def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_settings_do_not_change_after_they_were_read() -> None:
     with pytest.raises(ValidationError):
-        Settings.load().recall_limit = 5  # type: ignore[misc]
+        Settings.load().recall_limit = 5
 
 
 def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

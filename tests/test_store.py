@@ -18,7 +18,7 @@ from runtime_memory.errors import (
     MemoryNotFoundError,
     StoreClosedError,
 )
-from tests.conftest import Clock, FragileEmbedder, OpenStore, contents
+from tests.conftest import Clock, FragileEmbedder, OpenStore, contents, ranking
 from tests.tiny_embedder import TinyEmbedder
 
 FACT = "decimal.Decimal for money, floats lost a cent"
@@ -486,7 +486,7 @@ def test_upkeep_changes_nothing_that_is_found(store: MemoryStore) -> None:  # I3
     assert (found[0].memory, len(found)) == (memories[7], 10)
     for _ in range(3):
         store.optimize()
-    assert store.search("fact number 7") == found
+    assert ranking(store.search("fact number 7")) == ranking(found)
     assert store.list(include_archived=True) == listed
     assert store.check() == []
 
@@ -496,7 +496,8 @@ def test_many_single_writes_are_compacted_by_themselves(store: MemoryStore, fold
         store.add(f"fact number {number}")
     store.close(timeout=30)
     table = lancedb.connect(str(folder / "lance")).open_table("memories")
-    assert table.stats()["fragment_stats"]["num_fragments"] < 60
+    stats: Any = table.stats()
+    assert stats["fragment_stats"]["num_fragments"] < 60
     assert table.count_rows() == 70
 
 

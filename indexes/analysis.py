@@ -52,6 +52,13 @@ _ENGLISH_FUNCTION_WORDS = frozenset(
 )
 
 
+_FUNCTION_CHARACTERS = frozenset(
+    "我你您他她它们們的地得在是了吗嗎呢吧啊么麼什甚怎哪里裡那这這个個和与與或就都也很有会會能可以请請把被让讓从從到对對为為因所如果但而且"
+    "은는이가을를에의로와과도만요까죠니다"
+)
+_KANA_PAIR = regex.compile(r"\p{Hiragana}{2}")
+
+
 def fold(text: str) -> str:
     """Return the text with compatibility forms, widths and accents folded; case is kept."""
     decomposed = unicodedata.normalize("NFKD", text).replace("\u2019", "'")
@@ -66,12 +73,14 @@ def analyze(text: str) -> list[str]:
 def analyze_query(query: str) -> dict[str, float]:
     """Return the distinct terms to search for, with their weights.
 
-    They are a document's, but single characters only where a run is one long. English function words weigh
-    ``FUNCTION_WORD_WEIGHT`` times what their rarity says: questions are full of them, and in a small collection even
-    they are rare.
+    They are a document's, but single characters only where a run is one long. Function words (English; in Chinese,
+    Japanese and Korean the bigrams of their characters) weigh ``FUNCTION_WORD_WEIGHT`` times what their rarity says:
+    questions are full of them, and in a small collection even they are rare.
     """
-    terms = dict.fromkeys(_terms(query, characters=False), 1.0)
-    return {term: FUNCTION_WORD_WEIGHT if term in _function_words() else weight for term, weight in terms.items()}
+    return {
+        term: FUNCTION_WORD_WEIGHT if _is_function_word(term) else 1.0
+        for term in dict.fromkeys(_terms(query, characters=False))
+    }
 
 
 def _terms(text: str, *, characters: bool) -> list[str]:
@@ -82,6 +91,12 @@ def _terms(text: str, *, characters: bool) -> list[str]:
         else:
             terms += _ngrams(run["unspaced"], characters=characters)
     return _stem(terms)
+
+
+def _is_function_word(term: str) -> bool:
+    if term.isascii():
+        return term in _function_words()
+    return len(term) == 2 and (any(c in _FUNCTION_CHARACTERS for c in term) or _KANA_PAIR.fullmatch(term) is not None)
 
 
 @cache

@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from indexes.filters import All, Filter
 from indexes.layout import Change, Layout, Record, Vectors
 from indexes.lock import WriterLock
 from indexes.resident import ResidentVectors
-from indexes.text import TextIndex, TextState
+from indexes.text import TextIndex, TextState, is_damage
 from indexes.vectors import VectorHit, VectorTable
 
 __all__ = ["HybridIndex", "Writer"]
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 class HybridIndex:
@@ -59,9 +61,22 @@ class HybridIndex:
         hits = self._resident.search(vector, where, limit, self.table.version)
         return self.table.search(vector, where, limit) if hits is None else hits
 
+    def read_text(self, read: Callable[[TextIndex], _T]) -> _T | None:
+        """Return what a reading of the text index gives; None while there is no usable one."""
+        if self.text.state is None:
+            return None
+        try:
+            return read(self.text)
+        except BaseException as error:
+            if not is_damage(error):
+                raise
+            _log.warning("the text index is damaged and will be rebuilt: %s", error)
+            self.text.discard()
+            return None
+
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return records by id: the text index's copies, and from the table what it lacks."""
-        found = self.text.get(ids) if self.text.state else {}
+        found = self.read_text(lambda text: text.get(ids)) or {}
         return found | self.table.get([id_ for id_ in ids if id_ not in found])
 
     def disagreements(self) -> list[str]:
@@ -89,11 +104,23 @@ class HybridIndex:
             return
         state, expected = self.text.state, self.mark()
         if state is None or state[::2] != expected[::2] or state.version > expected.version:
-            _log.info("rebuilding the text index from the table")
-            self.text.rebuild(self.table.scan(All()), expected)
+            self._rebuild()
         else:
             changes = self.table.changes_since(state.version)
-            self.text.apply(changes.written, changes.deleted, expected)
+            self.apply(changes.written, changes.deleted)
+
+    def apply(self, written: Sequence[Record], deleted: Collection[str]) -> None:
+        """Bring to the text index, under the lock, what the table has got; a damaged index is rebuilt."""
+        try:
+            self.text.apply(written, deleted, self.mark())
+        except BaseException as error:
+            if not is_damage(error):
+                raise
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        _log.info("rebuilding the text index from the table")
+        self.text.rebuild(self.table.scan(All()), self.mark())
 
 
 class Writer:
@@ -105,16 +132,17 @@ class Writer:
     def write(self, change: Change) -> None:
         """Write a change in one commit of each index; it is durable, and seen by others, when this returns."""
         self._index.table.write(change)
-        self._index.text.apply(change.written, change.deleted, self._index.mark())
+        self._index.apply(change.written, change.deleted)
 
     def optimize(self) -> None:
         """Compact the table and let its vector index follow growth."""
         self._index.table.optimize()
-        self._index.text.apply((), (), self._index.mark())
+        self._index.apply((), ())
 
     def find(self, where: Filter) -> list[Record]:
         """Return the stored records that pass the filter."""
-        return self._index.text.find(where)
+        found = self._index.read_text(lambda text: text.find(where))
+        return list(self._index.table.scan(where)) if found is None else found
 
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return stored records by id, from the table."""

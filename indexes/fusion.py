@@ -77,11 +77,12 @@ def apply_outcomes(
 
     Bound: an outcome score in (-1, 1) moves a result by less than ``outcome_weight``, so that two results whose fused
     scores differ by 2 * outcome_weight or more never change places; nothing from outside the pool enters it, so that
-    the most relevant result never falls below rank ``pool``. Ties go to the more relevant, then to the smaller id.
+    the most relevant result never falls below rank ``pool``. Ties go to the more relevant, then to the greater id:
+    ids that sort by time put the newer first.
     """
-    ranked = sorted(fused.items(), key=lambda hit: (-hit[1], hit[0]))
+    ranked = sorted(fused.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)
     head = [(id_, score + fusion.outcome_weight * outcomes.get(id_, 0.0)) for id_, score in ranked[:pool]]
-    head.sort(key=lambda hit: (-hit[1], -fused[hit[0]], hit[0]))
+    head.sort(key=lambda hit: (hit[1], fused[hit[0]], hit[0]), reverse=True)
     return head + ranked[pool:]
 
 

@@ -20,6 +20,8 @@ from indexes.vectors import ANN_ROWS, VectorHit, VectorTable
 
 __all__ = ["ResidentVectors"]
 
+_FILTERS_KEPT = 64
+
 
 @dataclass(frozen=True)
 class _Snapshot:
@@ -35,6 +37,8 @@ class _Snapshot:
     def passing(self, where: Filter) -> NDArray[np.bool_] | None:
         """Return which passages pass the filter; None for a filter on a column of lists."""
         if where not in self._passing:  # a session asks with the same filter turn after turn
+            if len(self._passing) >= _FILTERS_KEPT:
+                self._passing.clear()
             self._passing[where] = _passing(where, self)
         return self._passing[where]
 
@@ -47,6 +51,7 @@ class ResidentVectors:
         self._lock = threading.Lock()
         self._snapshot: _Snapshot | None = None
         self._asked = False
+        self._too_many = False
 
     def search(self, vector: Vectors, where: Filter, limit: int, version: int) -> list[VectorHit] | None:
         """Return the records nearest to a vector as of a version, best first; None where the table must be asked.
@@ -64,11 +69,11 @@ class ResidentVectors:
             best.setdefault(id_, VectorHit(id_, float(cosines[row]), int(snapshot.parts[row])))
             if len(best) == limit:
                 break
-        return list(best.values())
+        return sorted(best.values(), key=lambda hit: (hit.cosine, hit.id), reverse=True)
 
     def _at(self, version: int) -> _Snapshot | None:
         with self._lock:
-            if self._snapshot is None or self._snapshot.version < version:
+            if not self._too_many and (self._snapshot is None or self._snapshot.version < version):
                 self._snapshot = self._load(version)
             return self._snapshot
 
@@ -77,13 +82,15 @@ class ResidentVectors:
             self._asked = True
             return None
         old = self._snapshot
-        if old is None and self._table.count_vectors() >= ANN_ROWS:
+        self._too_many = old is None and self._table.count_vectors() >= ANN_ROWS
+        if self._too_many:
             return None
         changed = self._table.passages_since(old.version if old else 0)
         new = _snapshot(changed, version)
         if old is not None:
             new = _joined(old, np.isin(old.ids, _strings(changed["id"]), invert=True), new)
-        return new if len(new.ids) < ANN_ROWS else None
+        self._too_many = len(new.ids) >= ANN_ROWS
+        return None if self._too_many else new
 
 
 def _snapshot(rows: pa.Table, version: int) -> _Snapshot:

@@ -22,7 +22,7 @@ from indexes.analysis import ANALYZER_VERSION, analyze
 from indexes.filters import All, AnyOf, Filter, In
 from indexes.layout import Layout, Record
 
-__all__ = ["TermStatistics", "TextHit", "TextIndex", "TextState", "idf"]
+__all__ = ["TermStatistics", "TextHit", "TextIndex", "TextState", "idf", "is_damage"]
 
 _STATE_ID = "__state__"
 _HEAP_BYTES = 64_000_000
@@ -80,18 +80,24 @@ class TextIndex:
     def reload(self) -> TextState | None:
         """See the newest commit; a missing or damaged index gives None."""
         try:
-            if self._index is None:
-                self._index = _open(self._folder, self._schema)
-            if self._index is not None:
-                self._index.reload()
-            self._state = self._read_state()
-        except (ValueError, OSError):  # what Tantivy raises for damaged files
-            self._index = self._state = None
-        return self._state
+            index = self._index if self._state else _open(self._folder, self._schema)
+            state = _read_state(index, self._schema) if index else None
+        except BaseException as error:
+            if not is_damage(error):
+                raise
+            state = None
+        if state is not None:
+            self._index = index
+        self._state = state
+        return state
+
+    def discard(self) -> None:
+        """Take the index for damaged: what it holds is no longer read, and the next catch-up rebuilds it."""
+        self._state = None
 
     def apply(self, written: Iterable[Record], deleted: Collection[str], state: TextState) -> None:
         """Replace and delete records, and the state with them, in one commit."""
-        index = self._require()
+        index = self._usable()
         _write(index, self._schema, (self._document(record) for record in written), deleted, state)
         index.reload()
         self._state = state
@@ -103,10 +109,12 @@ class TextIndex:
         beside.mkdir(parents=True)
         index = tantivy.Index(self._schema, path=str(beside))
         _write(index, self._schema, (self._document(record) for record in records), (), state)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder.is_dir():
+            shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            self._folder.unlink(missing_ok=True)
         beside.rename(self._folder)
-        self._index = None
-        self.reload()
+        self._index, self._state = _open(self._folder, self._schema), state
 
     def search(
         self, terms: Mapping[str, float], statistics: TermStatistics, where: Filter, limit: int
@@ -127,21 +135,25 @@ class TextIndex:
         scored = _should([tantivy.Query.boost_query(self._term(term), boost) for term, boost in boosts.items()])
         query = tantivy.Query.boolean_query([(tantivy.Occur.Must, scored), (tantivy.Occur.Must, self._filter(where))])
         hits = searcher.search(query, limit, count=False).hits
-        return [TextHit(searcher.doc(address)["id"][0], score) for score, address in hits]
+        found = [TextHit(searcher.doc(address)["id"][0], score) for score, address in hits]
+        found.sort(key=lambda hit: hit.id, reverse=True)  # of equal scores the newer memory comes first
+        return sorted(found, key=lambda hit: -hit.score)
 
     def find(self, where: Filter, limit: int | None = None) -> list[Record]:
         """Return records that pass the filter, in no order; all of them without a limit."""
         searcher = self._searcher()
         hits = searcher.search(self._filter(where), limit or max(1, searcher.num_docs), count=False).hits
-        return [self._record(searcher.doc(address)["record"][0]) for _, address in hits]
+        stored = (searcher.doc(address).get_first("record") for _, address in hits)
+        return [self._record(record) for record in stored if record is not None]
 
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return the stored records with these ids; unknown ids are left out."""
         return {record["id"]: record for record in self.find(In("id", tuple(ids)))} if ids else {}
 
-    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        """Return ids that begin with a prefix, deleted ones possibly among them."""
-        return [term for term, _ in self._searcher().terms_with_prefix("id", prefix, limit=limit)]
+    def ids_with_prefix(self, prefix: str, where: Filter, limit: int) -> list[str]:
+        """Return ids that begin with a prefix, of records that pass the filter."""
+        found = self._searcher().terms_with_prefix("id", prefix, filter_query=self._filter(where), limit=limit)
+        return [term for term, _ in found]
 
     def statistics(self, terms: Iterable[str], where: Filter) -> TermStatistics:
         """Return how many records pass the filter, and how many of these hold each term."""
@@ -178,21 +190,13 @@ class TextIndex:
         """Let go of the files."""
         self._index = self._state = None
 
-    def _require(self) -> tantivy.Index:
+    def _usable(self) -> tantivy.Index:
         if self._index is None:
             raise ValueError("the text index is not open")
         return self._index
 
     def _searcher(self) -> tantivy.Searcher:
-        return self._require().searcher()
-
-    def _read_state(self) -> TextState | None:
-        if self._index is None:
-            return None
-        searcher = self._index.searcher()
-        query = tantivy.Query.term_query(self._schema, "id", _STATE_ID, "basic")
-        hits = searcher.search(query, 1, count=False).hits
-        return TextState(**json.loads(searcher.doc(hits[0][1])["record"][0])) if hits else None
+        return self._usable().searcher()
 
     def _term(self, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, "terms", term, "freq")
@@ -220,9 +224,23 @@ def _schema(layout: Layout) -> tantivy.Schema:
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
     builder.add_bytes_field("record", stored=True)
+    builder.add_bytes_field("state", stored=True)
     for name in layout.keywords:
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     return builder.build()
+
+
+def is_damage(error: BaseException) -> bool:
+    """Tell whether an error is what Tantivy raises for files that it cannot read; its panics are no Exceptions."""
+    return isinstance(error, ValueError | OSError | TypeError | KeyError) or type(error).__name__ == "PanicException"
+
+
+def _read_state(index: tantivy.Index, schema: tantivy.Schema) -> TextState | None:
+    index.reload()
+    searcher = index.searcher()
+    query = tantivy.Query.term_query(schema, "id", _STATE_ID, "basic")
+    hits = searcher.search(query, 1, count=False).hits
+    return TextState(**json.loads(searcher.doc(hits[0][1])["state"][0])) if hits else None
 
 
 def _open(folder: Path, schema: tantivy.Schema) -> tantivy.Index | None:
@@ -247,7 +265,7 @@ def _write(
         for document in documents:
             writer.delete_documents_by_term("id", document["id"][0])
             writer.add_document(document)
-        marker = {"id": [_STATE_ID], "record": [_encode(state._asdict())]}
+        marker = {"id": [_STATE_ID], "state": [_encode(state._asdict())]}
         writer.add_document(tantivy.Document.from_dict(marker, schema))
         writer.commit()
     finally:

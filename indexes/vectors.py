@@ -114,17 +114,23 @@ class VectorTable:
 
     def search(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
         """Return the records nearest to a query vector of shape (dimension,), best first, each once."""
+        wanted = 2 * limit
+        while True:
+            rows = self._nearest(vector, where, wanted)
+            best: dict[str, VectorHit] = {}
+            for row in rows:
+                best.setdefault(row["id"], VectorHit(row["id"], 1.0 - row["_distance"], row["part"]))
+            if len(best) >= limit or len(rows) < wanted:
+                return sorted(list(best.values())[:limit], key=lambda hit: (hit.cosine, hit.id), reverse=True)
+            wanted *= 4  # a long record fills many places with its passages
+
+    def _nearest(self, vector: Vectors, where: Filter, limit: int) -> list[dict[str, Any]]:
         query: Any = self._table.search(vector, vector_column_name="vector")
-        query = query.distance_type("cosine")
-        query = query.where(self._sql(where), prefilter=True).select(["id", "part", "_distance"])
+        query = query.distance_type("cosine").where(self._sql(where), prefilter=True)
         if self._has_ann_index():
             query = query.refine_factor(2).nprobes(32)
-        # A long record may fill several places with its passages: ask for some more.
-        found = query.limit(2 * limit).to_arrow()
-        best: dict[str, VectorHit] = {}
-        for row in found.to_pylist():
-            best.setdefault(row["id"], VectorHit(row["id"], 1.0 - row["_distance"], row["part"]))
-        return list(best.values())[:limit]
+        rows: list[dict[str, Any]] = query.select(["id", "part", "_distance"]).limit(limit).to_arrow().to_pylist()
+        return rows
 
     def without_vectors(self) -> Iterator[Record]:
         """Yield the records that have no vector yet."""

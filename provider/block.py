@@ -24,7 +24,9 @@ _WORKED, _FAILED = " (has worked before)", " (has failed before)"
 _TAG = re.compile(r"<(?=[\s/]*memory)", re.IGNORECASE)
 _NOTE = re.compile(r"\[(?=\s*system\s+note)", re.IGNORECASE)
 _MARKER = re.compile(r"\((has (?:worked|failed) before)\)", re.IGNORECASE)
-_BLOCK = re.compile(r"<\s*memory-context\s*>.*?(?:</\s*memory-context\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_BLOCK = re.compile(
+    r"<\s*memory-context\s*>(?:.*?</\s*memory-context\s*>|\s*\[System note:.*)", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)

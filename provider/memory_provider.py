@@ -6,6 +6,7 @@ import copy
 import functools
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -158,11 +159,12 @@ class RuntimeMemoryProvider(MemoryProvider):
                 return as_json({"error": f"{LABEL} has no session yet; the host must initialize it first"})
             return as_json(self._conversation(self._session, self._turn).call(tool_name, args))
         except (InvalidInputError, MemoryNotFoundError) as error:
-            return as_json({"error": str(error)})
+            return as_json({"error": _brief(str(error))})
         except Exception as error:  # noqa: BLE001 - a memory must never cost its host a turn
             self.note_failure("tool", error)
             known = isinstance(error, RuntimeMemoryError)
-            return as_json({"error": str(error) if known else f"the memory failed: {type(error).__name__}: {error}"})
+            message = str(error) if known else f"the memory failed: {type(error).__name__}: {error}"
+            return as_json({"error": _brief(message)})
 
     # What happens to turns and sessions
 
@@ -233,10 +235,17 @@ class RuntimeMemoryProvider(MemoryProvider):
 
     def note_failure(self, what: str, error: Exception) -> None:
         """Log, trace and count a failure."""
+        if not threading.main_thread().is_alive():
+            return  # the interpreter ends under its threads, which is no fault to tell of
         _log.warning("%s: %s failed: %s", LABEL, what, error)
         session_id = self._session.id if self._session else ""
         self._trace.write("error", turn_id=self._turn.id, session_id=session_id, kind=what, message=str(error))
         health.count(what, error)
+
+
+def _brief(message: str) -> str:
+    """Return a message without the middle of a long value that it quotes."""
+    return message if len(message) <= 500 else f"{message[:150]} […] {message[-300:]}"
 
 
 def _problem(folder: Path) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,13 +13,28 @@ from typing import Any, TypeVar
 
 from runtime_memory.errors import InvalidInputError
 
-__all__ = ["MAX_CHARACTERS", "choice", "content_hash", "json_object", "label", "moment", "origin", "tag_list", "text"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "choice",
+    "content_hash",
+    "json_object",
+    "label",
+    "limit",
+    "mend",
+    "moment",
+    "number",
+    "origin",
+    "tag_list",
+    "text",
+]
 
 MAX_CHARACTERS = 4_000_000
 """Longest content of one memory; longer texts are for the importer, which cuts them into sections."""
 
 MAX_LABEL = 500
+MAX_LIMIT = 100_000
 MAX_ORIGIN = 8_000
+_NOT_IN_LABELS = frozenset({"Cc", "Cs", "Zl", "Zp"})  # joiners and spaces of other scripts are part of names
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -74,7 +90,9 @@ def label(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     folded = mend(value).strip()
-    if len(folded) > MAX_LABEL or not folded.isprintable():
+    if value and not folded:
+        raise InvalidInputError(f"{name} is nothing but white space; leave it out, or name one")
+    if len(folded) > MAX_LABEL or any(unicodedata.category(c) in _NOT_IN_LABELS for c in folded):
         raise InvalidInputError(f"{name} must be at most {MAX_LABEL} printable characters: {folded[:60]!r}")
     return folded
 
@@ -92,7 +110,7 @@ def json_object(value: object) -> str:
         raise InvalidInputError(f"metadata must be an object, not {type(value).__name__}")
     try:
         return mend(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"metadata cannot be written as JSON: {error}") from error
 
 
@@ -100,4 +118,21 @@ def moment(value: object, name: str) -> datetime:
     """Return a time in UTC with microseconds; a naive one is taken as UTC."""
     if not isinstance(value, datetime):
         raise InvalidInputError(f"{name} must be a datetime, not {type(value).__name__}")
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInputError(f"{name} is out of range in UTC: {value.isoformat()}") from None
+
+
+def number(value: object, name: str) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidInputError(f"{name} must be a number, not {value!r}")
+    return float(value)
+
+
+def limit(value: object) -> int:
+    """Return how many results are wanted at most: 1 to ``MAX_LIMIT``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+        raise InvalidInputError(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {value!r}")
+    return value

@@ -58,7 +58,7 @@ def _mapped(error: BaseException, folder: Path) -> RuntimeMemoryError | None:
     reason = _unavailable(error)
     if reason is not None:
         return StoreUnavailableError(f"the store {folder} cannot be used: {reason}")
-    if isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException":
+    if isinstance(error, OSError | ValueError | TypeError | RuntimeError) or type(error).__name__ == "PanicException":
         summary = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
         return StoreDamagedError(
             f"the store {folder} cannot be read or written: {summary}. Keep a copy of the folder; "

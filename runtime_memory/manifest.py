@@ -47,7 +47,7 @@ class Manifest:
             version = int(stored["format"])
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise StoreDamagedError(
                 f"{path} cannot be read ({error}). Restore it from a backup, or set RUNTIME_MEMORY_DB to another "
                 "folder."

@@ -116,7 +116,7 @@ class Memory:
     session: str | None
     source: MemorySource
     tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(hash=False)
     created_at: datetime
     updated_at: datetime
     archived: bool

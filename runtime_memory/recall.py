@@ -15,7 +15,16 @@ from runtime_memory.relevance import Gate, coverage
 __all__ = ["Found", "admit", "near_duplicates", "rank", "results"]
 
 _DUPLICATE_OVERLAP = 0.8
-_NEGATIONS = frozenset({"no", "not", "never", "none", "dont", "nor", "without", "cannot", "kein", "nicht", "ne", "pas"})
+_REPLACED = 2
+_SAME_COVERAGE = 1e-6
+_NEGATIONS = frozenset(
+    """
+    no not never none nor neither without cannot arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt
+    shouldnt wasnt werent wont wouldnt kein keine keinen nicht nie ohne ne pas jamais sans non mai senza nao nem sem
+    nunca sin ni niet geen zonder bez не нет ни без никогда нельзя नहीं मत لا ليس لم لن בלי לא değil yok
+    """.split()
+)
+_NEGATING = frozenset("不没沒無无未非别別勿안못않없ไม่ぬず")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +87,17 @@ def results(
     return listed
 
 
-def admit(listed: Sequence[SearchResult], threshold: float, gate: Gate, limit: int) -> list[SearchResult]:
+def admit(
+    listed: Sequence[SearchResult], threshold: float, gate: Gate, limit: int, min_score: float = 0.0
+) -> list[SearchResult]:
     """Return the results with the reason why automatic recall drops them, where it does."""
     best = max((result.relevance for result in listed), default=0.0)
     judged: list[SearchResult] = []
     kept: list[SearchResult] = []
     for result in listed:
         reason = _reason(result, best, threshold, gate, kept)
+        if result.fused < min_score:
+            reason = f"fused score {result.fused:.2f} is below the floor of {min_score:.2f}"
         if reason is None and len(kept) >= limit:
             reason = f"beyond the limit of {limit}"
         if reason is None:
@@ -94,12 +107,52 @@ def admit(listed: Sequence[SearchResult], threshold: float, gate: Gate, limit: i
 
 
 def near_duplicates(one: str, other: str) -> bool:
-    """Tell whether two texts say the same: nearly the same terms, and no number or negation that differs."""
-    terms, others = _terms(one), _terms(other)
-    shared, differing = len(terms & others), terms ^ others
-    if shared < _DUPLICATE_OVERLAP * (shared + len(differing)):
+    """Tell whether two texts say the same: one has all the terms of the other, in their order, and few more.
+
+    A term in the place of another, a number or a negation makes it another fact, however much the rest agrees.
+    """
+    short, long = sorted((_sequence(one), _sequence(other)), key=len)
+    if len(short) < _DUPLICATE_OVERLAP * len(long):
         return False
-    return not any(term in _NEGATIONS or any(map(str.isdigit, term)) for term in differing)
+    rest = iter(long)
+    extra: list[str] = []
+    for term in short:
+        for passed in rest:
+            if passed == term:
+                break
+            extra.append(passed)
+        else:
+            return False
+    return not any(_changes_meaning(term) for term in (*extra, *rest))
+
+
+def newer_first(listed: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return results with the newer of two contradicting memories before the older.
+
+    Two memories contradict each other when they differ in a word or two only and match the query equally: which
+    colour, which port, whose name. A better outcome record keeps the older one ahead.
+    """
+    ordered = list(listed)
+    for place, result in enumerate(ordered):
+        for later in range(place + 1, len(ordered)):
+            if _corrects(ordered[later], result):
+                ordered.insert(place, ordered.pop(later))
+                result = ordered[place]  # noqa: PLW2901 - the place has a new tenant
+    return ordered
+
+
+def _corrects(newer: SearchResult, older: SearchResult) -> bool:
+    if newer.memory.created_at <= older.memory.created_at or newer.outcome_term < older.outcome_term:
+        return False
+    if abs(newer.coverage - older.coverage) > _SAME_COVERAGE:
+        return False
+    terms, others = _terms(newer.memory.content), _terms(older.memory.content)
+    replaced, replacing = len(others - terms), len(terms - others)
+    return 0 < max(replaced, replacing) <= _REPLACED and len(terms & others) > max(replaced, replacing)
+
+
+def _changes_meaning(term: str) -> bool:
+    return term in _NEGATIONS or any(character.isdigit() or character in _NEGATING for character in term)
 
 
 def _reason(
@@ -118,5 +171,10 @@ def _reason(
 
 
 @lru_cache(maxsize=4096)
+def _sequence(content: str) -> tuple[str, ...]:
+    return tuple(analyze(content))
+
+
+@lru_cache(maxsize=4096)
 def _terms(content: str) -> frozenset[str]:
-    return frozenset(analyze(content))
+    return frozenset(_sequence(content))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
 import uuid
 from datetime import datetime
 from typing import Any
@@ -105,10 +105,17 @@ def to_memory(record: Record, evidence: Evidence = NO_EVIDENCE, *, now: datetime
 
 def new_id(now: datetime) -> str:
     """Return a UUID of version 7 (RFC 9562): sortable by time, and never given twice."""
+    global _last_id  # noqa: PLW0603 - the ids of one millisecond go on from the last one
+    noise = int.from_bytes(os.urandom(10))
     millis = max(int(now.timestamp() * 1000), 0)
-    counter = time.perf_counter_ns() >> 8 & 0xFFF  # orders the ids of one millisecond
-    value = millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | int.from_bytes(os.urandom(8)) >> 2
+    value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & (1 << 62) - 1
+    with _id_lock:
+        _last_id = value = value if value >> 80 > _last_id >> 80 else _last_id + 1
     return str(uuid.UUID(int=value))
+
+
+_id_lock = threading.Lock()
+_last_id = 0
 
 
 def _scope(new: NewMemory, project: str, session: str) -> MemoryScope:

@@ -11,17 +11,16 @@ from statistics import fmean
 
 from indexes.analysis import analyze_query
 from indexes.filters import All, Filter, In
-from indexes.fusion import Fusion, Hit
-from indexes.text import TextIndex
+from indexes.fusion import Fusion
+from indexes.text import TextHit, TextIndex
 from indexes.vectors import VectorHit
-from runtime_memory import recall
-from runtime_memory.content import mend
+from runtime_memory import content, recall
 from runtime_memory.database import Database
 from runtime_memory.embedding import Embedder
 from runtime_memory.errors import InvalidInputError
 from runtime_memory.lazy_embedder import LazyEmbedder
 from runtime_memory.ledger import OutcomeLedger
-from runtime_memory.models import Explanation, Memory, SearchMode, SearchResult, StoreStats
+from runtime_memory.models import Explanation, Memory, MemoryScope, SearchMode, SearchResult, StoreStats
 from runtime_memory.outcomes import FAILING_SCORE, NO_EVIDENCE, outcome_score
 from runtime_memory.recall import Found
 from runtime_memory.records import to_memory
@@ -31,7 +30,6 @@ from runtime_memory.small_talk import is_small_talk
 __all__ = ["Searching"]
 
 _log = logging.getLogger(__name__)
-_MAX_LIMIT = 1000
 _QUERY_ENDS = 2000
 _MAX_TERMS = 64
 _LIVE = In("archived", (False,))
@@ -52,9 +50,9 @@ class Searching:
 
     def search(self, query: object, where: Filter, limit: object, min_score: float) -> list[SearchResult]:
         """Return the best results for a query, whatever their relevance."""
-        asked, wanted = _checked(query, limit)
+        asked, wanted, floor = _checked(query), content.limit(limit), content.number(min_score, "min_score")
         found = self.find(asked, where, wanted)
-        return [result for result in self._listed(found, wanted) if result.fused >= min_score][:wanted]
+        return [result for result in self._listed(found, wanted) if result.fused >= floor][:wanted]
 
     def recall(
         self, query: object, where: Filter, limit: object, min_score: float, everything: Filter | None
@@ -63,14 +61,14 @@ class Searching:
 
         With ``everything``, also what lies out of sight of the recall but passes that filter.
         """
-        asked, wanted = _checked(query, limit)
+        asked, wanted = _checked(query), content.limit(limit)
         if is_small_talk(asked):
             return Explanation(query=asked, terms=(), mode=SearchMode.NONE, threshold=0.0, results=())
         found = self.find(asked, All((where, _LIVE)), wanted)
         gate = self._gate(found.mode)
         threshold = gate.threshold(found.memories)
-        listed = [result for result in self._listed(found, wanted) if result.fused >= min_score]
-        results = recall.admit(listed, threshold, gate, wanted)
+        listed = self._listed(found, wanted)
+        results = recall.admit(listed, threshold, gate, wanted, content.number(min_score, "min_score"))
         if everything is not None:
             results += self._out_of_sight(asked, everything, wanted, {result.memory.id for result in listed})
         return Explanation(
@@ -107,21 +105,18 @@ class Searching:
         """Return what each arm finds, before any fusion."""
         index, depth = self.database.index, max(self.fusion.depth, 2 * limit)
         index.refresh()
-        text: list[Hit] = []
-        weights: dict[str, float] = {}
-        readable = index.text.state is not None
-        if readable:
-            terms = _affordable(index.text, analyze_query(_ends(query)))
-            statistics = index.text.statistics(terms, where)
-            text = [*index.text.search(terms, statistics, where, depth)]
-            telling = [term for term, weight in terms.items() if weight == 1.0]
-            weights = {term: rarity(statistics.frequencies[term], statistics.records) for term in telling}
+        by_text = index.read_text(lambda text: _by_text(text, query, where, depth))
         vectors = self._nearest(query, where, depth)
-        mode = _mode(text=readable, vectors=vectors is not None)
-        memories = statistics.records if readable else index.table.count(where)
-        hits = [(hit.id, hit.cosine) for hit in vectors or ()]
-        parts = {hit.id: hit.part for hit in vectors or ()}
-        return Found(query, mode, text, hits, parts, weights, memories)
+        text, weights, memories = by_text or ([], {}, index.table.count(where))
+        return Found(
+            query=query,
+            mode=_mode(text=by_text is not None, vectors=vectors is not None),
+            text=text,
+            vectors=[(hit.id, hit.cosine) for hit in vectors or ()],
+            parts={hit.id: hit.part for hit in vectors or ()},
+            weights=weights,
+            memories=memories,
+        )
 
     def _nearest(self, query: str, where: Filter, depth: int) -> list[VectorHit] | None:
         """Return the nearest memories; None when there are no vectors to compare with."""
@@ -152,7 +147,8 @@ class Searching:
         records = self.database.index.get([id_ for id_, _ in pool])
         memories = {id_: to_memory(r, evidence.get(id_, NO_EVIDENCE), now=now) for id_, r in records.items()}
         passages = self._passages(found.parts, memories)
-        return recall.results(found, pool, fused, memories, passages=passages, gate=self._gate(found.mode))
+        listed = recall.results(found, pool, fused, memories, passages=passages, gate=self._gate(found.mode))
+        return recall.newer_first(listed)
 
     def _passages(self, parts: Mapping[str, int], memories: Mapping[str, Memory]) -> dict[str, str]:
         """Return the passages that were found beyond the beginning of a long memory."""
@@ -176,28 +172,38 @@ class Searching:
 
     def _out_of_sight(self, query: str, where: Filter, limit: int, listed: Collection[str]) -> list[SearchResult]:
         others = [result for result in self.search(query, where, limit, 0.0) if result.memory.id not in listed]
-        return [replace(result, dropped=self._hidden(result.memory)) for result in others]
+        return [replace(result, dropped=self._hidden(result.memory, where)) for result in others]
 
-    def _hidden(self, memory: Memory) -> str:
+    def _hidden(self, memory: Memory, visible: Filter) -> str:
         if memory.archived:
-            successor = self.database.index.text.find(In("supersedes", (memory.id,)), 1)
-            return f"superseded by {successor[0]['id']}" if successor else "archived"
-        if memory.project:
+            successors = self.database.index.table.scan(All((In("supersedes", (memory.id,)), visible)), ["id"])
+            successor = next(successors, None)
+            return f"superseded by {successor['id']}" if successor else "archived"
+        if memory.scope is MemoryScope.SESSION:
+            return f"of another session: {memory.session}"
+        if memory.scope is MemoryScope.PROJECT:
             return f"in another project: {memory.project}"
-        return "of another session" if memory.session else "less relevant than what is listed"
+        return "less relevant than what is listed"
 
 
-def _checked(query: object, limit: object) -> tuple[str, int]:
+def _checked(query: object) -> str:
     if not isinstance(query, str):
         raise InvalidInputError(f"a query must be text, not {type(query).__name__}")
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
-        raise InvalidInputError(f"limit must be a whole number from 1 to {_MAX_LIMIT}, not {limit!r}")
-    return mend(query), limit
+    return content.mend(query)
 
 
 def _ends(query: str) -> str:
     """Return the beginning and the end of a long prompt, where its question stands."""
     return query if len(query) <= 2 * _QUERY_ENDS else f"{query[:_QUERY_ENDS]} {query[-_QUERY_ENDS:]}"
+
+
+def _by_text(index: TextIndex, query: str, where: Filter, depth: int) -> tuple[list[TextHit], dict[str, float], int]:
+    """Return the hits, the query's telling terms with their rarity, and the number of memories that are seen."""
+    terms = _affordable(index, analyze_query(_ends(query)))
+    statistics = index.statistics(terms, where)
+    telling = [term for term, weight in terms.items() if weight == 1.0]
+    weights = {term: rarity(statistics.frequencies[term], statistics.records) for term in telling}
+    return index.search(terms, statistics, where, depth), weights, statistics.records
 
 
 def _affordable(index: TextIndex, terms: dict[str, float]) -> dict[str, float]:

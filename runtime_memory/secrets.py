@@ -10,24 +10,17 @@ __all__ = ["Masked", "mask"]
 
 
 class Masked(NamedTuple):
-    """A text without its secrets, and what kinds of secret it held, in order."""
+    """A text without its secrets, and what kinds of secret it held."""
 
     text: str
     kinds: tuple[str, ...]
 
 
-class _Rule(NamedTuple):
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    shown: Callable[[re.Match[str]], bool] = lambda _: False
-
-
 def mask(text: str) -> Masked:
     """Replace every secret by its kind, as in ``[masked: aws key]``; a masked text stays as it is.
 
-    Recognised are tokens of a published form, private keys, passwords in addresses and headers, and what a text itself
-    calls a password, a secret, a token or an API key, where the value looks like one.
+    Recognised are tokens of a published form, private keys, passwords in addresses and headers, and what the text
+    itself calls a password, token, secret or key, where the value looks like one.
     """
     kinds: list[str] = []
     lowered = text.lower()
@@ -37,65 +30,154 @@ def mask(text: str) -> Masked:
     return Masked(text, tuple(dict.fromkeys(kinds)))
 
 
+class _Rule(NamedTuple):
+    """A secret is what ``pattern`` finds, without the group ``before`` and unless ``harmless`` says so.
+
+    The pattern is tried on texts that hold one of the hints, which are in lower case.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    harmless: Callable[[re.Match[str]], bool] = lambda _: False
+
+
 def _masking(rule: _Rule, kinds: list[str]) -> Callable[[re.Match[str]], str]:
     def replace(found: re.Match[str]) -> str:
-        if rule.shown(found):
+        if rule.harmless(found):
             return found[0]
-        groups = found.groupdict()
-        kind = _named(groups["name"]) if "name" in groups else rule.kind
+        groups = found.groupdict("")
+        kind = rule.kind or _kind(groups["name"])
         kinds.append(kind)
-        return f"{groups.get('before') or ''}[masked: {kind}]"
+        return f"{groups.get('before', '')}[masked: {kind}]"
 
     return replace
 
 
-def _named(name: str) -> str:
+def _kind(name: str) -> str:
+    """Return what a text calls a secret."""
     lowered = name.lower()
-    return next((kind for kind in ("token", "secret", "key") if kind in lowered), "password").replace("key", "api key")
+    return next((kind for kind in ("token", "key", "secret") if kind in lowered), "password")
 
 
 def _token(kind: str, pattern: str, *hints: str) -> _Rule:
-    """Return the rule of a published form; a hint is a part that every such token has, in lower case."""
     return _Rule(kind, hints, re.compile(rf"(?<![A-Za-z0-9]){pattern}"))
 
 
 _PLACEHOLDERS = frozenset(
-    "changeme example foo null none string text token secret password passwd passphrase pass key true false required "
-    "optional unset username user your xxx xxxx hidden redacted".split()
+    "changeme example foobar null none string text token secret password passwd passphrase true false required "
+    "optional unset user username hidden redacted".split()
 )
+_ELSEWHERE = ("$", "<", "{", "[", "%", "*", "your", "os.", "env.", "process.", "secrets.", "/", "./", "~")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
+_SYMBOL = re.compile(r"[!#$%&*+=?@^|~]")
 
 
 def _is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for a secret that is elsewhere."""
-    bare = value.strip("'\"`").lower()
-    return (
-        bare in _PLACEHOLDERS
-        or bare.startswith(("$", "<", "{", "[", "%", "*", "your", "my_", "my-", "os.", "env.", "process.", "secrets."))
-        or len(set(bare)) == 1
-    )
+    """Tell whether a value only stands for a secret that is somewhere else."""
+    lowered = value.lower()
+    return lowered in _PLACEHOLDERS or lowered.startswith(_ELSEWHERE) or "://" in value or len(set(value)) == 1
 
 
 def _is_open_address(found: re.Match[str]) -> bool:
-    """Tell whether an address holds no password worth hiding; many a local database has its user's name for one."""
+    # A local database often has its user's name for a password: without it the address would be of no use.
     return found["value"] == found["user"] or _is_placeholder(found["value"])
 
 
-def _is_word(found: re.Match[str]) -> bool:
-    """Tell whether what follows the word password is no password: most texts go on with another word."""
-    name, value, joint = found["name"], found["value"].rstrip(".:"), found["joint"].strip()
-    if len(value) < 4 or _is_placeholder(value) or _REFERENCE.search(value):
+def _is_prose(found: re.Match[str]) -> bool:
+    return re.fullmatch(r"[a-z-]+", found["value"]) is not None
+
+
+def _is_no_secret(found: re.Match[str]) -> bool:
+    """Tell whether what follows the word "password" is none: most sentences go on with a word."""
+    name, value, quoted = found["name"], found["value"], bool(found["quote"])
+    if len(value) < 4 or _is_placeholder(value) or _DATE.fullmatch(value):
         return True
-    if found["quote"]:
-        return joint in _VERBS and value.isalpha() and _named(name) != "password"
-    digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
-    if _named(name) != "password":
-        return not (digits and letters and len(value) >= 8)
-    if digits:
-        return bool(_DATE.fullmatch(value)) or (not letters and not value.isdigit())
-    return not (joint == "=" and name.isupper()) and not (letters and _SYMBOL.search(value))
+    if not quoted and _DOTTED.fullmatch(value):
+        return True
+    digits, letters = sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
+    if _kind(name) == "password":
+        assigned = name.isupper() and "=" in found["joint"]
+        return not (quoted or assigned or digits or (letters and _SYMBOL.search(value)))
+    mixed = value.lower() != value != value.upper()
+    return len(value) < 8 or not letters or digits < (1 if mixed else 2)
 
 
-_VERBS = frozenset({"is", "was", "ist", "war", "es", "est"})
-_REFERENCE = re.compile(r"^/|://|[()\[\]{}<>]|^[A-Za-z_]+(?:\.[A-Za-z_]+)+$|^[A-Za-z]+_[A-Za-z_]+$|^[A-Za-z-]+$(?<=-[a-z]{9})")
-_SYMBOL = re.compile(r"[!#$%&*+=?@^|~]")
-_DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
+_NAMES = (
+    r"pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|密碼"
+    r"|パスワード|비밀번호"
+    r"|secret[ _-]?access[ _-]?key|(?:api|access|account|auth|encryption|private|secret|signing)[ _-]?key|secret|token"
+)
+_HINTS = tuple("pass pwd kennwort contraseña senha пароль 密码 密碼 パスワード 비밀번호 key secret token".split())
+_JOINT = r":=|=>|[=:\uff1a]|(?:is|was|ist|war|es|est|é|это)\b|是|は|为|為"
+_END = r"\s\"'`,;()\[\]{}<>\u3000-\u30ff\u4e00-\u9fff\uff00-\uff65"
+_NAMED = re.compile(
+    rf"(?P<before>(?P<name>(?:{_NAMES})(?-i:_[A-Z0-9]+)?)[\"'`]?(?: (?:for|of|to|on|in|at|für) [^\n.:=]{{1,40}}?)?"
+    rf"(?P<joint>\s*(?:{_JOINT})\s*)(?P<quote>[\"'`])?)"
+    rf"(?P<value>(?(quote)[^\s\"'`]+(?=[\"'`])|[^{_END}]*[^{_END}.:](?![A-Za-z0-9_(\[{{])))",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(
+    rf"(?P<before>--(?P<name>[a-z-]{{0,20}}(?:{_NAMES}))(?P<joint> )(?P<quote>[\"'])?)(?P<value>[^\s\"'-][^\s\"']+)",
+    re.IGNORECASE,
+)
+_PEM = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]+-----|(?:\s|\\n|[A-Za-z0-9+/=]{16,})*+)"
+)
+
+# The forms are those that the issuers publish, for scanners like that of GitHub to find.
+_RULES = (
+    _Rule("private key", ("private key",), _PEM),
+    _token("aws key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])", "akia", "asia", "abia", "acca"),
+    _token("anthropic key", r"sk-ant-[\w-]{10,}", "sk-ant-"),
+    _token("openai key", r"sk-(?=[A-Za-z_-]{0,60}\d)[\w-]{16,}", "sk-"),
+    _token(
+        "github token", r"(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,})", *"ghp_ gho_ ghu_ ghs_ ghr_ _pat_".split()
+    ),
+    _token("gitlab token", r"gl(?:pat|ptt|dt|rt|ft|soat|cbt|agent)-[\w.-]{16,}", "glpat-", "gl"),
+    _token("slack token", r"(?:xox[abeoprs]|xapp)-[\w-]{10,}", "xox", "xapp-"),
+    _Rule("slack webhook", ("hooks.slack.com",), re.compile(r"(?P<before>hooks\.slack\.com/services/)[\w/-]{16,}")),
+    _token("stripe key", r"(?:[sr]k_(?:live|test)_|whsec_)[A-Za-z0-9]{10,}", "k_live_", "k_test_", "whsec_"),
+    _token("google key", r"(?:AIza[\w-]{30,}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,})", "aiza", "gocspx-", "ya29."),
+    _token("hugging face token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    _token("npm token", r"npm_[A-Za-z0-9]{30,}", "npm_"),
+    _token("pypi token", r"pypi-[\w-]{32,}", "pypi-"),
+    _token("sendgrid key", r"SG\.[\w-]{16,}\.[\w-]{16,}", "sg."),
+    _token("twilio key", r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "sk"),
+    _token("telegram token", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])", ":aa"),
+    _token("digitalocean token", r"do[opr]_v1_[a-f0-9]{32,}", "_v1_"),
+    _token(
+        "api key",
+        r"(?:gsk_|xai-|r8_|pplx-|tvly-|ntn_|lin_api_|dapi|shp(?:at|ca|pa|ss)_|dckr_pat_|hvs\.|glsa_|sntrys_|NRAK-|PMAK-)"
+        r"[\w-]{24,}",
+        *"gsk_ xai- r8_ pplx- tvly- ntn_ lin_api_ dapi shpat_ shpca_ shppa_ shpss_".split(),
+        *"dckr_pat_ hvs. glsa_ sntrys_ nrak- pmak-".split(),
+    ),
+    _token("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}", "age-secret-key-1"),
+    _token("jwt", r"eyJ[\w-]{8,}(?:\.[\w-]{4,}){2,4}", "eyj"),
+    _Rule(
+        "password",
+        ("://",),
+        re.compile(r"(?P<before>://(?P<user>[^\s/:@]{0,100}):)(?P<value>[^\s/@]{1,200})(?=@)"),
+        _is_open_address,
+    ),
+    _Rule(
+        "token",
+        ("bearer", "authorization"),
+        re.compile(
+            r"(?i)(?P<before>(?:authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token)|bearer)\s+)"
+            r"(?P<value>[\w.~+/=-]{12,})"
+        ),
+        _is_prose,
+    ),
+    _Rule(
+        "password",
+        (" -u", "--user"),
+        re.compile(r"(?P<before>\s(?:-u|--user)[ =]?[\"']?[\w.@-]{1,60}:)(?P<value>[^\s\"':]{4,})"),
+        lambda found: found["value"].isdigit() or _is_placeholder(found["value"]),
+    ),
+    _Rule("", _HINTS, _OPTION, _is_no_secret),
+    _Rule("", _HINTS, _NAMED, _is_no_secret),
+)

@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     project: str | None = Field(None, description="Project scope; 'auto' is the git repository around you.")
     mirror_writes: bool = Field(default=True, description="Mirror the host's built-in notes into the store.")
     extract_on_end: bool = Field(default=False, description="Let an LLM propose memories when a session ends.")
+    extract_model: str | None = Field(None, description="The model that proposes memories, outside the host.")
     owners: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Gateway user ids that are the owner's own, separated by commas; '*' for everyone."
     )
@@ -51,6 +52,19 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("db")
+    @classmethod
+    def _is_folder(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("it is empty; name a folder")
+        if "://" in value:
+            raise ValueError("object stores are not supported yet; name a folder on this machine")
+        try:
+            Path(value).expanduser()
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+        return value
 
     @property
     def folder(self) -> Path:

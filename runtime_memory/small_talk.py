@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import islice
+
 import regex
 
 from indexes.analysis import fold
 
 __all__ = ["is_small_talk"]
 
-_WORD = regex.compile(r"[\p{L}\p{M}\p{N}']+")
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}'\u2019]+")
 
 # Words of which a prompt may consist wholly and still be small talk.
 _WORDS = frozenset(
     """
+    hahaha hahahaha looks welcome
     are back best can interesting leave mean meant mind mistake moment my still stop tal tomorrow try was were why
     que جزيلا
     a again ah ahead aha alright all amazing and awesome bravo brilliant bye cheers continue cool correct course
@@ -44,12 +48,18 @@ _PHRASES = frozenset(
     """.split()
 )
 _LONGEST = 8
-_LONGEST_PROMPT = 200
+_LONGEST_WORD = 40
 
 
 def is_small_talk(prompt: str) -> bool:
     """Tell whether a prompt is nothing but courtesy, assent or symbols; an empty one is."""
-    words = _WORD.findall(fold(prompt[:_LONGEST_PROMPT]).casefold())
-    if "".join(words) in _PHRASES:
-        return True
-    return len(words) <= _LONGEST and all(word in _WORDS for word in words)
+    found = islice(_WORD.finditer(prompt), _LONGEST + 1)
+    words = [fold(match[0][:_LONGEST_WORD]).casefold() for match in found]
+    if len(words) > _LONGEST:
+        return False
+    return "".join(words) in _folded(_PHRASES) or all(word in _folded(_WORDS) for word in words)
+
+
+@cache
+def _folded(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(fold(word).casefold() for word in words)

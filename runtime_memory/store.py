@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import heapq
+import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +45,7 @@ from runtime_memory.writing import Writing
 __all__ = ["MemoryStore"]
 
 _SHORTEST_PREFIX = 4
-_MAX_CANDIDATES = 100
+_SHOWN = 3
 _UNCHANGED: Any = object()
 
 
@@ -115,7 +116,7 @@ class MemoryStore:
     def write(self, memories: Sequence[NewMemory]) -> builtins.list[Written]:
         """Store memories like ``add_many``, and tell which of them had been there before."""
         with self._open() as parts:
-            stored = parts.writing.add(memories)
+            stored = parts.writing.add([self._with_full_id(parts.database, memory) for memory in _many(memories)])
             parts.maintenance.after_writes(len(stored))
             return [Written(parts.searching.memory(item.record), item.duplicate) for item in stored]
 
@@ -168,14 +169,15 @@ class MemoryStore:
         unknown.
         """
         result = content.choice(Outcome, outcome, "outcome")
-        if not 0 < weight <= 1:
+        if not 0 < content.number(weight, "weight") <= 1:
             raise InvalidInputError(f"weight must be above 0 and at most 1, not {weight!r}")
+        context = {"session": content.label(session, "session"), "turn": content.label(turn, "turn")}
         visible = self._caller(user, profile).sees()
         with self._open() as parts, parts.database.index.writing():
-            records = {r["id"]: r for r in (_resolve(parts.database, i, visible) for i in memory_ids)}
+            records = {r["id"]: r for r in (_resolve(parts.database, i, visible) for i in _many(memory_ids))}
             events = [OutcomeEvent(id_, result, weight, self._clock()) for id_ in records]
             if events:
-                parts.ledger.append(events, session=session or "", turn=turn or "", origin=origin)
+                parts.ledger.append(events, origin=content.label(origin, "origin"), **context)
             parts.maintenance.after_writes(1)
             return [parts.searching.memory(record) for record in records.values()]
 
@@ -261,10 +263,11 @@ class MemoryStore:
         """Return memories, newest first; all of them without a limit."""
         caller = self._caller(user, profile)
         where = _where(caller, project=project, category=category, tags=tags, include_archived=include_archived)
+        most = None if limit is None else content.limit(limit)
         with self._open() as parts:
             table = parts.database.index.table
             dates = ((record["created_at"], record["id"]) for record in table.scan(where, ["id", "created_at"]))
-            newest = heapq.nlargest(limit, dates) if limit else sorted(dates, reverse=True)
+            newest = heapq.nlargest(most, dates) if most else sorted(dates, reverse=True)
             records = table.get([id_ for _, id_ in newest])
             return [parts.searching.memory(records[id_]) for _, id_ in newest if id_ in records]
 
@@ -304,7 +307,13 @@ class MemoryStore:
     def _open(self) -> Iterator[_Parts]:
         """Yield the parts of the open store, with every lower error mapped."""
         with store_errors(self.settings.folder):
-            yield self._parts or self._open_parts()
+            parts = self._parts or self._open_parts()
+            if parts.database.pid != os.getpid():
+                raise StoreClosedError(
+                    "the store was opened before this process was forked, and LanceDB does not survive a fork; start "
+                    "processes with the method 'spawn', and open the store in each of them"
+                )
+            yield parts
 
     def _open_parts(self) -> _Parts:
         with self._opening:
@@ -328,6 +337,14 @@ class MemoryStore:
             edited = parts.writing.edit(found["id"], visible, changes)
             parts.maintenance.after_writes(1)
             return parts.searching.memory(edited)
+
+    def _with_full_id(self, database: Database, memory: NewMemory) -> NewMemory:
+        if not isinstance(memory, NewMemory):
+            raise InvalidInputError(f"a memory to store must be a NewMemory, not {type(memory).__name__}")
+        if not memory.supersedes:
+            return memory
+        visible = self._caller(memory.user, memory.profile).sees()
+        return dataclasses.replace(memory, supersedes=_resolve(database, memory.supersedes, visible)["id"])
 
     def _caller(self, user: str | None, profile: str | None) -> Caller:
         return Caller(user, profile or self.settings.profile, self.settings.profiles == "shared")
@@ -359,13 +376,11 @@ def _resolve(database: Database, memory_id: object, visible: Filter) -> Record:
     if found is not None and matches(visible, found):
         return found
     if len(wanted) >= _SHORTEST_PREFIX:
-        close = database.index.get(database.index.text.ids_with_prefix(wanted, _MAX_CANDIDATES))
-        seen = [record for record in close.values() if matches(visible, record)]
-        if len(seen) == 1:
-            return seen[0]
-        if seen:
-            shown = ", ".join(record["id"] for record in seen[:5])
-            raise AmbiguousIdError(f"{wanted!r} fits {len(seen)} memories ({shown}); give more of the id")
+        close = database.index.read_text(lambda text: text.ids_with_prefix(wanted, visible, _SHOWN)) or []
+        if len(close) == 1:
+            return database.index.get(close)[close[0]]
+        if close:
+            raise AmbiguousIdError(f"{wanted!r} fits several memories ({', '.join(close)}, ...); give more of the id")
     raise MemoryNotFoundError(f"there is no memory {wanted!r}; look it up with a search or a list")
 
 
@@ -382,6 +397,13 @@ def _new_memory(text: str, fields: Mapping[str, Any]) -> NewMemory:
     except TypeError as error:
         valid = ", ".join(field.name for field in dataclasses.fields(NewMemory))
         raise InvalidInputError(f"{error}; the fields of a memory are: {valid}") from error
+
+
+def _many(values: Any) -> builtins.list[Any]:
+    """Return what a caller gave as several; a text is one, and no list of characters."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInputError(f"a list is needed, not {values!r}"[:200])
+    return list(values)
 
 
 def _where(

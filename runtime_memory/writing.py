@@ -124,20 +124,19 @@ class Writing:
             if kept is None:
                 new[key] = Entry(record, vectors.get(key))
             elif kept["archived"]:  # saying it again makes it current again
-                kept = amended[kept["id"]] = {**kept, "archived": False, "updated_at": self.clock()}
-                there[key] = kept
-            if record["supersedes"]:
-                old = self._superseded(writer, record, kept or record)
-                amended |= {old["id"]: old} if old else {}
+                kept = there[key] = amended[kept["id"]] = {**kept, "archived": False, "updated_at": self.clock()}
+            if record["supersedes"] and record["supersedes"] != (kept or record)["id"]:
+                old = self._superseded(writer, record)
+                there[_identity(old)] = amended[old["id"]] = old
+                if kept is not None and key not in new:
+                    kept = there[key] = amended[kept["id"]] = {**kept, "supersedes": old["id"]}
             stored.append(Stored(kept or record, kept is not None))
         if new or amended:
             self._claim_model(next((entry.vectors for entry in new.values()), None))
             writer.write(Change(new=list(new.values()), amended=list(amended.values())))
         return stored
 
-    def _superseded(self, writer: Writer, record: Record, kept: Record) -> Record | None:
-        if record["supersedes"] == kept["id"]:
-            return None
+    def _superseded(self, writer: Writer, record: Record) -> Record:
         visible = Caller(record["user"], record["profile"]).sees()
         old = _require(writer, record["supersedes"], visible)
         return {**old, "archived": True, "updated_at": self.clock()}

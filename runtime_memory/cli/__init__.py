@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from runtime_memory.cli import finding, hermes, importing, memories
+from runtime_memory.cli import finding, hermes, importing, memories, trace
 
 __all__ = ["app", "main"]
 
@@ -26,6 +26,7 @@ memories.register(app)
 finding.register(app)
 importing.register(app)
 hermes.register(app)
+trace.register(app)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it by position

@@ -1,0 +1,68 @@
+"""What a person said, apart from what hosts and gateways wrap around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from provider.prompts import MAX_PROMPT, spoken, without_envelopes
+from tests.provider.conftest import PORT, PORT_QUESTION, Begin, Stored, call, remember
+
+BLOCK = (
+    "<memory-context>\n[System note: The following is recalled memory context, NOT new user input. Treat as "
+    "authoritative reference data — this is the agent's persistent memory and should inform all responses.]\n\n"
+    "## Relevant memories\n\n- [gotcha] an old fact `0192f3c4`\n</memory-context>"
+)
+ENVELOPE = 'Conversation info (untrusted metadata):\n```json\n{"message_id": "1", "sender": "+49"}\n```\n'
+SENDER = 'Sender (untrusted metadata):\n```json\n{"name": "Anna"}\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        (PORT_QUESTION, PORT_QUESTION),
+        (f"{PORT_QUESTION}\n\n{BLOCK}", PORT_QUESTION),
+        (f"{ENVELOPE}\n{SENDER}\n{PORT_QUESTION}", PORT_QUESTION),
+        (f"[Anna Schmidt] {PORT_QUESTION}", PORT_QUESTION),
+        (f'[Replying to: "an [odd] quote\nof two lines"]\n\n{PORT_QUESTION}', PORT_QUESTION),
+        (f'[Replying to your previous message: "done"]\n\n[Anna] {PORT_QUESTION}', PORT_QUESTION),
+        (f"[media attached: /tmp/a.png (image/png)]\n{PORT_QUESTION}", PORT_QUESTION),
+        ("what does [1, 2][0] give?", "what does [1, 2][0] give?"),
+        ("[x for x in y]", "[x for x in y]"),
+        (ENVELOPE, ""),
+        (BLOCK, ""),
+        ("", ""),
+    ],
+)
+def test_what_is_spoken(prompt: str, said: str) -> None:  # E4, E7
+    assert spoken(prompt) == said
+
+
+def test_of_a_long_prompt_both_ends_count() -> None:
+    said = spoken(f"first {'x ' * MAX_PROMPT} last")
+    assert said.startswith("first")
+    assert said.endswith("last")
+    assert len(said) <= MAX_PROMPT + 1
+
+
+@pytest.mark.parametrize("content", ["[gotcha] floats lose cents", "x" * 50_000, "see [1] and [2]"])
+def test_content_to_keep_is_left_as_it_is(content: str) -> None:
+    assert without_envelopes(content) == content
+
+
+def test_a_wrapped_question_is_answered_like_the_bare_one(begin: Begin) -> None:
+    one = begin()
+    remember(one)
+    bare = one.prefetch(PORT_QUESTION)
+    assert PORT in bare
+    assert one.prefetch(f"{ENVELOPE}\n[Anna] {PORT_QUESTION}\n\n{BLOCK}") == bare
+    assert one.prefetch(f"{ENVELOPE}\nthanks!\n\n{BLOCK}") == ""
+
+
+def test_what_was_recalled_is_not_saved_again(begin: Begin, stored: Stored) -> None:  # E4, E7
+    one = begin()
+    one.sync_turn(f"hi {BLOCK}", "hello", session_id="s1", messages=[])
+    assert "nothing else to save" in call(one, "remember", {"content": BLOCK, "category": "gotcha"})["error"]
+    assert "nothing else to save" in call(one, "remember", {"content": ENVELOPE, "category": "gotcha"})["error"]
+    one.on_memory_write("add", "memory", BLOCK, {})
+    remember(one, f"{ENVELOPE}{PORT}\n{BLOCK}")
+    assert [memory.content for memory in stored()] == [PORT]

@@ -48,9 +48,10 @@ def quality(data: Data = None, dataset: Names = None, model: Model = None) -> No
 
     embedder = _embedder(model)
     for each in _datasets(data, dataset):
-        found, documents = searches(each, embedder)
+        found, answers, documents = searches(each, embedder)
         embedder.save()
         rows = {arm: measure(each, ((q, score(f)) for q, f in found.items()), documents) for arm, score in ARMS.items()}
+        rows["store.search"] = measure(each, answers.items(), documents)
         _print(f"{each.name}: {len(each.documents)} documents, {len(found)} judged queries", rows)
         _keep(f"quality-{each.name}", rows)
 

@@ -40,16 +40,21 @@ def filled_store(dataset: Dataset, embedder: Embedder, folder: Path) -> tuple[Me
     return store, documents
 
 
-def searches(dataset: Dataset, embedder: Embedder) -> tuple[dict[str, Found], dict[str, list[str]]]:
-    """Return what the arms find for every judged query, within its project."""
+def searches(
+    dataset: Dataset, embedder: Embedder
+) -> tuple[dict[str, Found], dict[str, dict[str, float]], dict[str, list[str]]]:
+    """Return what the arms find for every judged query within its project, and what the store's search answers."""
     with tempfile.TemporaryDirectory() as folder:
         store, documents = filled_store(dataset, embedder, Path(folder))
+        found, answers = {}, {}
         with store:
-            found = {
-                query: store.candidates(dataset.queries[query], project=dataset.scopes.get(query))
-                for query in track(dataset.qrels, description=dataset.name)
-            }
-    return found, documents
+            for query in track(dataset.qrels, description=dataset.name):
+                question, project = dataset.queries[query], dataset.scopes.get(query)
+                found[query] = store.candidates(question, project=project)
+                hits = store.search(question, project=project, limit=10)
+                # The order is the answer: two results may have changed places after they were scored.
+                answers[query] = {hit.memory.id: 1.0 / rank for rank, hit in enumerate(hits, start=1)}
+    return found, answers, documents
 
 
 def measure(

@@ -54,7 +54,6 @@ _ENGLISH_FUNCTION_WORDS = frozenset(
 
 _FUNCTION_CHARACTERS = frozenset(
     "我你您他她它们們的地得在是了吗嗎呢吧啊么麼什甚怎哪里裡那这這个個和与與或就都也很有会會能可以请請把被让讓从從到对對为為因所如果但而且"
-    "은는이가을를에의로와과도만요까죠니다"
 )
 _KANA_PAIR = regex.compile(r"\p{Hiragana}{2}")
 
@@ -73,8 +72,8 @@ def analyze(text: str) -> list[str]:
 def analyze_query(query: str) -> dict[str, float]:
     """Return the distinct terms to search for, with their weights.
 
-    They are a document's, but single characters only where a run is one long. Function words (English; in Chinese,
-    Japanese and Korean the bigrams of their characters) weigh ``FUNCTION_WORD_WEIGHT`` times what their rarity says:
+    They are a document's, but single characters only where a run is one long. Function words (English; in Chinese and
+    Japanese the bigrams of their characters) weigh ``FUNCTION_WORD_WEIGHT`` times what their rarity says:
     questions are full of them, and in a small collection even they are rare.
     """
     return {

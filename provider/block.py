@@ -25,7 +25,8 @@ _TAG = re.compile(r"<(?=[\s/]*memory)", re.IGNORECASE)
 _NOTE = re.compile(r"\[(?=\s*system\s+note)", re.IGNORECASE)
 _MARKER = re.compile(r"\((has (?:worked|failed) before)\)", re.IGNORECASE)
 _BLOCK = re.compile(
-    r"<\s*memory-context\s*>(?:.*?</\s*memory-context\s*>|\s*\[System note:.*)", re.IGNORECASE | re.DOTALL
+    r"<\s*memory-context\s*>(?:(?:(?!<\s*memory-context).)*?</\s*memory-context\s*>|\s*\[System note:.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -65,10 +66,11 @@ def _line(content: str, passage: str | None) -> str:
 
 def clean_line(content: str, limit: int = MAX_CONTENT) -> str:
     """Return content as one line of harmless text, cut past ``limit`` characters with a visible mark."""
-    visible = "".join(" " if unicodedata.category(c)[0] in "CZ" and c not in _JOINERS else c for c in content)
+    head = content[: 8 * limit]  # of a book, what can be seen
+    visible = "".join(" " if unicodedata.category(c)[0] in "CZ" and c not in _JOINERS else c for c in head)
     line = " ".join(visible.split())
     line = _MARKER.sub(r"[\1]", _NOTE.sub("(", _TAG.sub("\u2039", line)))
-    return line if len(line) <= limit else line[: limit - len(_CUT)].rstrip() + _CUT
+    return line if len(line) <= limit and head == content else line[: limit - len(_CUT)].rstrip() + _CUT
 
 
 def strip_blocks(text: str) -> str:

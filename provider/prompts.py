@@ -13,8 +13,8 @@ MAX_PROMPT = 20_000
 _REPLY = re.compile(r'\A\s*\[Replying to(?: your previous message)?: ".*?"\]\s*', re.DOTALL)
 _SENDER = re.compile(r"\A\s*\[[^\[\]\n]{1,80}\] (?=\S)")
 _ENVELOPE = re.compile(
-    r"^\s*(?:Conversation info|Sender|Replied message|Forwarded message context|Thread starter)"
-    r" \(untrusted[^)\n]*\):\s*```(?:json)?\n.*?\n```\s*$",
+    r"^[ \t]*(?:Conversation info|Sender|Replied message|Forwarded message context|Thread starter)"
+    r" \(untrusted[^)\n]*\):\s*```(?:json)?\n.*?\n```[ \t]*$",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _ATTACHMENT = re.compile(r"\[(?:media|image|file|audio|video) attached[^\]\n]*\]", re.IGNORECASE)

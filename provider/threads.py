@@ -60,6 +60,7 @@ def start(call: Callable[[], object], name: str) -> threading.Thread:
 def _wait_at_exit() -> None:
     """Let native code finish before the interpreter goes away under it; a call that hangs is left after 3 s."""
     until = time.monotonic() + _EXIT_SECONDS
-    for thread in threading.enumerate():
-        if thread.name.startswith(_PREFIX):
-            thread.join(max(0.0, until - time.monotonic()))
+    while running := [thread for thread in threading.enumerate() if thread.name.startswith(_PREFIX)]:
+        if time.monotonic() >= until:
+            return
+        running[0].join(until - time.monotonic())  # it may start another one, such as that of the model

@@ -101,7 +101,9 @@ def tag_list(values: object) -> list[str]:
     """Return distinct tags in order, without empty ones."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInputError(f"tags must be a list of texts, not {type(values).__name__}")
-    return list(dict.fromkeys(filter(None, (label(value, "a tag") for value in values))))
+    return list(
+        dict.fromkeys(label(value, "a tag") for value in values if not (isinstance(value, str) and not value.strip()))
+    )
 
 
 def json_object(value: object) -> str:

@@ -148,7 +148,7 @@ def _corrects(newer: SearchResult, older: SearchResult) -> bool:
         return False
     terms, others = _terms(newer.memory.content), _terms(older.memory.content)
     replaced, replacing = len(others - terms), len(terms - others)
-    return 0 < max(replaced, replacing) <= _REPLACED and len(terms & others) > max(replaced, replacing)
+    return max(replaced, replacing) <= _REPLACED and len(terms & others) > max(replaced, replacing)
 
 
 def _changes_meaning(term: str) -> bool:

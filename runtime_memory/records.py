@@ -105,15 +105,15 @@ def to_memory(record: Record, evidence: Evidence = NO_EVIDENCE, *, now: datetime
 
 def new_id(now: datetime) -> str:
     """Return a UUID of version 7 (RFC 9562): sortable by time, and never given twice."""
-    global _last_id  # noqa: PLW0603 - the ids of one millisecond go on from the last one
-    noise = int.from_bytes(os.urandom(10))
-    millis = max(int(now.timestamp() * 1000), 0)
-    value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & (1 << 62) - 1
+    global _last_id  # noqa: PLW0603 - a process gives its ids in order, also those of one millisecond
     with _id_lock:
-        _last_id = value = value if value >> 80 > _last_id >> 80 else _last_id + 1
-    return str(uuid.UUID(int=value))
+        _last_id = max(int(now.timestamp() * 1000) << _COUNTER_BITS, _last_id + 1)
+        millis, counter = divmod(_last_id, 1 << _COUNTER_BITS)
+    noise = int.from_bytes(os.urandom(8)) >> 2
+    return str(uuid.UUID(int=millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | noise))
 
 
+_COUNTER_BITS = 12
 _id_lock = threading.Lock()
 _last_id = 0
 

@@ -16,7 +16,7 @@ _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'\u2019]+")
 # Words of which a prompt may consist wholly and still be small talk.
 _WORDS = frozenset(
     """
-    hahaha hahahaha looks welcome
+    hahaha hahahaha looks to welcome
     are back best can interesting leave mean meant mind mistake moment my still stop tal tomorrow try was were why
     que جزيلا
     a again ah ahead aha alright all amazing and awesome bravo brilliant bye cheers continue cool correct course

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 
 from runtime_memory.models import Outcome
 
@@ -26,13 +26,13 @@ class _Retrieved(BaseModel):
 
 
 class _Record(BaseModel):
-    ts: datetime
+    ts: AwareDatetime
     session_id: str | None = None
 
 
 class _Recall(_Record):
     event: Literal["recall"]
-    latency_ms: float
+    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     search_mode: str = UNKNOWN
     retrieved: list[_Retrieved]
     characters: int | None = None

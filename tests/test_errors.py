@@ -151,6 +151,7 @@ def test_a_text_index_that_cannot_be_written_loses_no_memory(
 
     with monkeypatch.context() as patch:
         patch.setattr(TextIndex, "apply", full)
+        patch.setattr(TextIndex, "rebuild", full)
         with pytest.raises(StoreUnavailableError, match="free some space"):
             store.add("the second fact")
     hits = store.search("the second fact")

@@ -442,8 +442,12 @@ def test_what_is_stored_is_traced(wide_store: MemoryStore, model: ScriptedServer
     [memory] = Extractor().run(chat("a", "b"), wide_store, SESSION, Trace(str(path)), turn="t7")
     record = json.loads(path.read_text("utf-8"))
     assert {key: record[key] for key in ("event", "kind", "turn_id", "session_id", "memory_ids", "count")} == {
-        "event": "write", "kind": "extraction", "turn_id": "t7", "session_id": "s1",
-        "memory_ids": [memory.id], "count": 1,
+        "event": "write",
+        "kind": "extraction",
+        "turn_id": "t7",
+        "session_id": "s1",
+        "memory_ids": [memory.id],
+        "count": 1,
     }
 
 

@@ -161,10 +161,10 @@ def test_the_order_of_the_input_does_not_matter(
     assert apply_outcomes(dict(shuffled), outcomes, fusion, pool=pool) == expected
 
 
-def test_ties_go_to_the_more_relevant_then_to_the_smaller_id() -> None:
+def test_ties_go_to_the_more_relevant_then_to_the_newer_id() -> None:
     fusion = Fusion(outcome_weight=0.5)
     ranked = apply_outcomes({"c": 0.5, "b": 0.5, "a": 0.25}, {"a": 0.5}, fusion, pool=3)
-    assert [id_ for id_, _ in ranked] == ["b", "c", "a"]
+    assert [id_ for id_, _ in ranked] == ["c", "b", "a"]
     assert len({score for _, score in ranked}) == 1
 
 

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tantivy
 
+import indexes.text
 from indexes.filters import All
-from indexes.text import TextIndex, TextState
+from indexes.text import TextIndex
 from runtime_memory import Memory, MemoryStore, Outcome
 from runtime_memory.errors import StoreBusyError
 from tests.conftest import OpenStore, contents
@@ -346,15 +348,15 @@ def test_a_reader_gets_its_answer_while_the_text_index_is_rebuilt(
     filled(store)
     index = store._open_parts().database.index
     answers: list[list[str]] = []
-    reload = TextIndex.reload
+    open_index = indexes.text._open
 
-    def read_then_reload(text: TextIndex) -> TextState | None:
+    def read_then_open(folder: Path, schema: tantivy.Schema) -> tantivy.Index | None:
         with ThreadPoolExecutor(1) as reader:
             answers.append(reader.submit(lambda: contents(store.search("fact number"))).result(timeout=30))
-        return reload(text)
+        return open_index(folder, schema)
 
     with monkeypatch.context() as patch, index.writing():
-        patch.setattr(TextIndex, "reload", read_then_reload)
+        patch.setattr(indexes.text, "_open", read_then_open)
         index.text.rebuild(index.table.scan(All()), index.mark())
     assert len(answers[0]) == 2
 

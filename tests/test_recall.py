@@ -364,7 +364,7 @@ def test_it_belongs_to_another_project(wide_store: MemoryStore) -> None:
 def test_it_belongs_to_another_session(wide_store: MemoryStore, project: str | None) -> None:
     wide_store.add("the staging port is 5433", scope="session", session="s1", project=project)
     found = reasons(wide_store, "staging port", project="shop", session="s2")
-    assert found == {"the staging port is 5433": "of another session"}
+    assert found == {"the staging port is 5433": "of another session: s1"}
 
 
 def test_it_is_below_the_floor_on_scores(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:

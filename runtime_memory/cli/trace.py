@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,13 +76,12 @@ def _shown(found: TraceReport) -> Iterator[RenderableType]:
 def _sums(found: TraceReport) -> dict[str, str]:
     from runtime_memory.cli import tables
 
-    assert found.first is not None
-    assert found.last is not None
+    period = f"{tables.local(found.first)} to {tables.local(found.last)}" if found.first and found.last else ""
     per_recall = f", {found.retrieved / found.answered:.1f} memories each" if found.answered else ""
     share = f"{found.answered / found.recalls:.0%}" if found.recalls else ""
     times = [f"p{percent} {time:.0f} ms" for percent in (50, 95) if (time := found.latency(percent)) is not None]
     return {
-        "From": f"{tables.local(found.first)} to {tables.local(found.last)}, sessions: {len(found.sessions)}",
+        "From": f"{period}, sessions: {len(found.sessions)}",
         "Recalls": f"{found.recalls}, of which {found.answered} answered ({share}{per_recall})"
         if found.recalls
         else "",
@@ -98,7 +97,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _table(titles: str, rows: list[tuple[str | float | None, ...]]) -> RenderableType:
+def _table(titles: str, rows: Sequence[Sequence[str | float | None]]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime_memory import MemoryStore
 
-from .scripted_server import Request, ToolCall
+from .scripted_server import Request, Step, ToolCall
 
 if TYPE_CHECKING:
     from .harness import Hermes, Run
@@ -132,12 +132,14 @@ def test_built_in_notes_are_recalled_as_they_now_are(hermes: Hermes) -> None:
         {"action": "add", "content": "The office plant needs water on Mondays"},
     ]
     questions = ["note", question, "correct", question, "batch", question, "remove", question]
+    adding = [note("add", content=old), note("add", "user", content=drink), note("add", content=old)]
+    removing = [note("remove", old_text="since May"), note("remove", "user", old_text="tea")]
     run = hermes.python(
         f"QUESTIONS = {questions!r}{NOTES}",
-        *([note("add", content=old), note("add", "user", content=drink), note("add", content=old)], "ok", "1234"),
+        *(adding, "ok", "1234"),
         *(note("replace", old_text="1234", content=new), "ok", "9876"),
         *(ToolCall("memory", {"target": "memory", "operations": operations}), "ok", "since May"),
-        *([note("remove", old_text="since May"), note("remove", "user", old_text="tea")], "ok", "unknown"),
+        *(removing, "ok", "unknown"),
     )
     assert run.code == 0, run.stderr
     results = [json.loads(text) for request in run.requests for text in request.tool_results]
@@ -181,7 +183,7 @@ def test_users_of_a_gateway_have_memories_of_their_own(hermes: Hermes) -> None:
             store.add(USER, category="environment", user="anna")
         return "done"
 
-    script = ["hi", "hi", remember(PORT), "noted", *["answered"] * 4, from_elsewhere, "answered"]
+    script: list[Step] = ["hi", "hi", remember(PORT), "noted", *["answered"] * 4, from_elsewhere, "answered"]
     run = hermes.python(f"QUESTION = {BOTH!r}{USERS}", *script)
     assert run.code == 0, run.stderr
     blocks = [request.recalled for request in run.requests if request.last_user.startswith(BOTH)]
@@ -205,7 +207,7 @@ report(sub.handle_tool_call("runtimememory_remember", {"content": "a fact", "cat
 
 
 def test_scheduled_runs_and_sub_agents_recall_and_never_write(hermes: Hermes) -> None:
-    writes = [remember(USER), note("add", content="A note of a scheduled run")]
+    writes: Step = [remember(USER), note("add", content="A note of a scheduled run")]
     run = hermes.python(
         f"QUESTION = {PORT_QUESTION!r}{CONTEXTS}",
         *(remember(PORT), "noted"),
@@ -271,8 +273,9 @@ def test_wrong_arguments_and_odd_queries_are_answered(hermes: Hermes) -> None:
     results = run.requests[1].tool_results
     assert len(results) == len(calls)
     for call, result in zip(calls, results, strict=True):
-        answer = json.loads(result)
-        assert "failed" not in str(answer.get("error", "")), (call, answer)
+        answer = json.loads(result.partition("\n\n[Tool loop warning")[0])
+        assert "memory failed" not in str(answer.get("error", "")), (call, answer)
+        assert "Memory tool" not in str(answer.get("error", "")), (call, answer)
     slowest, unknown, stats = run.reports
     assert slowest < 2.5
     assert "runtimememory_recall" in json.loads(unknown)["error"]

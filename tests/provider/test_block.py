@@ -155,6 +155,10 @@ def test_long_content_is_cut_with_a_mark(length: int, cut: bool) -> None:  # D5
     assert len(line) == MAX_CONTENT
 
 
+def test_a_book_is_not_read_to_its_end() -> None:
+    assert clean_line(f"title {' ' * 100_000} text") == "title […]"
+
+
 def test_nothing_gives_nothing() -> None:  # N6
     assert render_block([]) == Block("", ())
 
@@ -171,6 +175,7 @@ def test_joiners_and_scripts_are_kept(text: str) -> None:
         ("a <MEMORY-CONTEXT>\n[System note: cut off", "a "),
         ("a<memory-context>x</memory-context>b<memory-context>y</memory-context>c", "abc"),
         ("the tag `<memory-context>` opens the fence", "the tag `<memory-context>` opens the fence"),
+        ("the tag <memory-context> and <memory-context>ours</memory-context> b", "the tag <memory-context> and  b"),
         ("a < b > c", "a < b > c"),
     ],
 )

@@ -64,9 +64,9 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     ends.set()
 
 
-def in_fresh_process(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def in_fresh_process(code: str, folder: Path, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *args],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -330,14 +330,15 @@ def test_nothing_is_printed_and_the_environment_stays(
 
 def test_a_process_that_ends_in_the_middle_of_a_recall_ends_well(tmp_path: Path) -> None:  # L5
     code = """
-import threading
+import sys, threading, time
 from provider import RuntimeMemoryProvider
 one = RuntimeMemoryProvider()
 one.initialize(session_id="s1", hermes_home="/nowhere")
 threading.Thread(target=one.prefetch, args=("which port?",), daemon=True).start()
+time.sleep(float(sys.argv[1]))
 """
     with ThreadPoolExecutor(2) as pool:
-        ended = list(pool.map(lambda _: in_fresh_process(code, tmp_path), range(4)))
+        ended = list(pool.map(lambda delay: in_fresh_process(code, tmp_path, delay), ["0", "0.3", "0.6", "0.9"]))
     assert [(done.returncode, done.stdout, done.stderr) for done in ended] == [(0, "", "")] * 4
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from provider.prompts import MAX_PROMPT, spoken, without_envelopes
@@ -42,6 +44,16 @@ def test_of_a_long_prompt_both_ends_count() -> None:
     assert said.startswith("first")
     assert said.endswith("last")
     assert len(said) <= MAX_PROMPT + 1
+
+
+@pytest.mark.parametrize(
+    "part", ["\n", "a\n", "<memory-context>", "</memory-context>", "< ", "[", "[media attached", ENVELOPE[:40], "```\n"]
+)
+def test_no_text_takes_long(part: str) -> None:
+    started = time.perf_counter()
+    without_envelopes(f"a{part * (100_000 // len(part))}b")
+    spoken(part * (100_000 // len(part)))
+    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize("content", ["[gotcha] floats lose cents", "x" * 50_000, "see [1] and [2]"])

@@ -71,6 +71,26 @@ def gate(data: Data = None, dataset: Names = None, model: Model = None) -> None:
 
 
 @app.command()
+def calibrate(model: Model = None) -> None:
+    """Measure a model's relevance gate on the shipped data, and write it to the package's calibration.json."""
+    from dataclasses import asdict
+
+    from benchmarks.gate import ask
+    from benchmarks.gate import calibrate as fit
+    from runtime_memory import relevance
+
+    embedder = _embedder(model)
+    asked = [each for dataset in sample_datasets() for each in ask(dataset, embedder)]
+    embedder.save()
+    fitted = fit(asked, relevance.gate_for(embedder.identity))
+    path = Path(relevance.__file__).with_name("calibration.json")
+    gates = json.loads(path.read_text("utf-8"))
+    gates[embedder.identity] = asdict(fitted)
+    path.write_text(json.dumps(gates, indent=2) + "\n", "utf-8")
+    console.print(f"{embedder.identity}: base {fitted.base}, growth {fitted.growth}; written to {path}")
+
+
+@app.command()
 def speed(sizes: Annotated[list[int] | None, typer.Option("--size", help="Memories in the store.")] = None) -> None:
     """Time a whole prefetch against the embedding of its question alone, and a cold start."""
     from benchmarks.speed import cold_start, fill, warm_ratios

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.progress import track
 
 from benchmarks.datasets import Dataset
 from benchmarks.quality import filled_store
-from runtime_memory import Explanation, MemoryStore
+from runtime_memory import MemoryStore
 from runtime_memory.embedding import Embedder
+from runtime_memory.relevance import Gate
+from runtime_memory.small_talk import is_small_talk
 
-__all__ = ["Asked", "ask", "summary"]
+__all__ = ["Asked", "ask", "calibrate", "summary"]
+
+FOREIGN_SHARE = 0.04
+GROWTH = 0.149
+"""How much of the base each e-fold of memories adds; the same slope held on three sets cut to 30 to 700 memories."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +33,10 @@ class Asked:
     injected: int
     gold_found: bool
     gold_injected: bool
-    evidence: float
+    relevance: float
+    threshold: float
     memories: int
+    small_talk: bool
 
 
 def ask(dataset: Dataset, embedder: Embedder) -> list[Asked]:
@@ -59,8 +68,22 @@ def summary(asked: Sequence[Asked]) -> dict[str, float]:
         "gold found @8": _share(a.gold_found for a in own),
         "gold injected": _share(a.gold_injected for a in own),
         "injected a turn": sum(a.injected for a in answered) / max(1, len(answered)),
-        "AUC": _auc([a.evidence for a in own], [a.evidence for a in foreign]),
+        "AUC": _auc([a.relevance - a.threshold for a in own], [a.relevance - a.threshold for a in foreign]),
     }
+
+
+def calibrate(asked: Sequence[Asked], model: Gate) -> Gate:
+    """Return a gate that lets in ``FOREIGN_SHARE`` of the foreign questions, whatever the number of memories.
+
+    ``asked`` comes from the data that ships with the project; the shares of ``model`` are kept.
+    """
+    foreign = sorted(
+        each.relevance / (1 + GROWTH * math.log(min(max(each.memories, model.least), model.most) / 60))
+        for each in asked
+        if not each.own and not each.small_talk
+    )
+    base = foreign[round((1 - FOREIGN_SHARE) * (len(foreign) - 1))]
+    return replace(model, base=round(base, 3), growth=round(GROWTH * base, 4))
 
 
 def _one(store: MemoryStore, question: str, project: str, size: int, wanted: set[str]) -> Asked:
@@ -73,14 +96,11 @@ def _one(store: MemoryStore, question: str, project: str, size: int, wanted: set
         injected=len(recalled),
         gold_found=bool(wanted & found),
         gold_injected=bool(wanted & recalled),
-        evidence=_evidence(explained),
+        relevance=max((result.relevance for result in explained.results), default=0.0),
+        threshold=explained.threshold,
         memories=size,
+        small_talk=is_small_talk(question),
     )
-
-
-def _evidence(explained: Explanation) -> float:
-    """Return how far the best memory is above the threshold; what small talk finds counts as nothing."""
-    return max((result.relevance for result in explained.results), default=0.0) - explained.threshold
 
 
 def _share(values: Iterable[bool]) -> float:

@@ -208,6 +208,13 @@ class RuntimeMemoryProvider(MemoryProvider):
         """Return the settings that a person makes; the host keeps them as environment variables, or in its config."""
         return config_schema()
 
+    @_harmless(default={})
+    def get_status_config(self, provider_config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what ``hermes memory status`` shows: the store, and what is wrong with it."""
+        shown = {**(provider_config or {}), "store": str(self._load_settings().folder)}
+        problem = self.unavailable_reason()
+        return shown | ({"problem": problem} if problem else {})
+
     @_harmless(default=[])
     def backup_paths(self) -> list[str]:
         """Return the store's folder."""

@@ -41,6 +41,7 @@ def test_the_commands_show_the_provider_and_why_it_cannot_be_used(hermes: Hermes
     status = hermes.command("memory", "status")
     assert "Provider:  runtimememory" in status.stdout
     assert "available ✓" in status.stdout
+    assert f"store: {hermes.root / '.runtime-memory'}" in status.stdout
     assert status.stderr == ""
     assert "runtimememory provider active" in hermes.command("doctor").stdout
     assert not (hermes.root / ".runtime-memory").exists()
@@ -55,6 +56,19 @@ def test_the_commands_show_the_provider_and_why_it_cannot_be_used(hermes: Hermes
     going_on = broken.ask("hello", "hi")
     assert (going_on.code, going_on.stdout) == (0, "hi\n")
     assert not [name for name in going_on.requests[0].tool_names if name.startswith("runtimememory")]
+
+
+def test_a_folder_that_cannot_be_used_is_told_by_status_and_log_alone(hermes: Hermes) -> None:
+    (hermes.root / "file").touch()
+    misplaced = replace(hermes, env={"RUNTIME_MEMORY_DB": str(hermes.root / "file" / "store")})
+    status = misplaced.command("memory", "status")
+    reason = f"as {hermes.root / 'file'} is not a folder; set RUNTIME_MEMORY_DB to another folder"
+    assert "not available ✗" in status.stdout
+    assert f"problem: {hermes.root / 'file' / 'store'} cannot be made, {reason}" in status.stdout
+    assert status.stderr == ""
+    assert (hermes.home / "logs" / "agent.log").read_text().count(reason) == 1
+    going_on = misplaced.ask("hello", "hi")
+    assert (going_on.code, going_on.stdout, going_on.stderr) == (0, "hi\n", "")
 
 
 def test_a_backup_during_a_session_restores_the_newest_write(

@@ -45,6 +45,7 @@ MEMBERS: dict[str, Member] = {
     "get_tool_schemas": lambda one: one.get_tool_schemas(),
     "handle_tool_call": lambda one: one.handle_tool_call("runtimememory_stats", {}, unknown=1),
     "get_config_schema": lambda one: one.get_config_schema(),
+    "get_status_config": lambda one: one.get_status_config({"recall_limit": 3}),
     "backup_paths": lambda one: one.backup_paths(),
 }
 
@@ -303,6 +304,7 @@ def test_an_unusable_folder_is_told_with_the_setting_that_changes_it(
         reason = str(one.unavailable_reason())
         assert str(file) in reason
         assert "RUNTIME_MEMORY_DB" in reason
+        assert one.get_status_config()["problem"] == reason
     assert [record.message for record in caplog.records] == [f"Runtime Memory is unavailable: {reason}"]
 
 

@@ -10,7 +10,7 @@ from indexes.analysis import analyze
 from indexes.fusion import Fusion, Hit, apply_outcomes, fuse
 from runtime_memory.models import Memory, SearchMode, SearchResult
 from runtime_memory.outcomes import FAILING_SCORE
-from runtime_memory.relevance import Gate, coverage
+from runtime_memory.relevance import Gate, coverage, latin_share
 
 __all__ = ["Found", "admit", "near_duplicates", "rank", "results"]
 
@@ -62,6 +62,7 @@ def results(
     """Return ranked ids as results with their reasons; ids without a memory are left out."""
     text = {id_: (place, score) for place, (id_, score) in enumerate(found.text, start=1)}
     vectors = {id_: (place, cosine) for place, (id_, cosine) in enumerate(found.vectors, start=1)}
+    latin = latin_share(found.query)
     listed = []
     for id_, score in ranked:
         if id_ not in memories:
@@ -80,7 +81,7 @@ def results(
                 cosine=cosine,
                 bm25=bm25,
                 coverage=covered,
-                relevance=gate.relevance(cosine, covered),
+                relevance=gate.relevance(cosine, covered, latin),
                 passage=passages.get(id_),
             )
         )

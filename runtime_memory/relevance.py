@@ -19,11 +19,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+import regex
+
 from indexes.text import idf
 
-__all__ = ["Gate", "coverage", "gate_for", "rarity"]
+__all__ = ["Gate", "coverage", "gate_for", "latin_share", "rarity"]
 
 _REFERENCE_SIZE = 60
+_LETTER = regex.compile(r"\p{L}")
+_LATIN = regex.compile(r"\p{Latin}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class Gate:
     """The evidence that automatic recall asks for, of one embedding model or of text alone.
 
     ``base`` is the threshold for 60 memories, ``growth`` what each e-fold more adds, between ``least`` and ``most``
-    memories. Once a question is answered, a memory needs ``follow`` times the threshold.
+    memories. Once a question is answered, a memory needs ``follow`` times the threshold. A model that knows only the
+    Latin script finds all texts in another one alike: ``other_scripts`` is what their cosines are worth then.
     """
 
     cosine_share: float
@@ -40,10 +45,15 @@ class Gate:
     follow: float = 0.75
     least: int = 10
     most: int = 1000
+    other_scripts: float = 1.0
 
-    def relevance(self, cosine: float | None, covered: float) -> float:
-        """Return the evidence for a memory; a cosine that is not known counts as 0."""
-        return self.cosine_share * max(cosine or 0.0, 0.0) + (1 - self.cosine_share) * covered
+    def relevance(self, cosine: float | None, covered: float, latin: float = 1.0) -> float:
+        """Return the evidence for a memory; a cosine that is not known counts as 0.
+
+        ``latin`` is the share of the question's letters that are Latin.
+        """
+        worth = latin + (1 - latin) * self.other_scripts
+        return self.cosine_share * worth * max(cosine or 0.0, 0.0) + (1 - self.cosine_share) * covered
 
     def threshold(self, memories: int) -> float:
         """Return the evidence that the best memory needs among this many."""
@@ -51,7 +61,7 @@ class Gate:
         return self.base + self.growth * math.log(size / _REFERENCE_SIZE)
 
 
-TEXT_GATE = Gate(cosine_share=0.0, base=0.5, growth=0.0)
+TEXT_GATE = Gate(cosine_share=0.0, base=0.42, growth=0.0)
 """For recall without vectors."""
 
 
@@ -72,6 +82,12 @@ def _calibrated() -> Mapping[str, Gate]:
 def rarity(frequency: int, memories: int) -> float:
     """Return how telling a term is; fewer than 60 memories count as 60: what a handful lacks is not rare for that."""
     return idf(frequency, max(memories, _REFERENCE_SIZE))
+
+
+def latin_share(question: str) -> float:
+    """Return the share of a text's letters that are Latin; 1 for a text without letters."""
+    letters = len(_LETTER.findall(question))
+    return len(_LATIN.findall(question)) / letters if letters else 1.0
 
 
 def coverage(weights: Mapping[str, float], terms: Collection[str]) -> float:

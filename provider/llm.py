@@ -11,10 +11,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from provider.threads import Deadline
 
-__all__ = ["LLM_SECONDS", "Llm", "LlmError", "find_llm"]
+if TYPE_CHECKING:
+    from runtime_memory.settings import Settings
+
+__all__ = ["LLM_SECONDS", "Llm", "LlmError", "extraction_problem", "find_llm"]
 
 Llm = Callable[[str, str], str]
 """Return the reply to a system prompt and a message."""
@@ -38,6 +42,17 @@ def find_llm(model: str | None, environment: Mapping[str, str] = os.environ, *, 
     The first way that is there is used, and no other when it fails: a transcript goes nowhere unexpected.
     """
     return functools.partial(_within, _way(model, environment, seconds), seconds)
+
+
+def extraction_problem(settings: Settings) -> str | None:
+    """Say why extraction is switched on and cannot run; None when it is off, or can."""
+    if not settings.extract_on_end:
+        return None
+    try:
+        find_llm(settings.extract_model)
+    except LlmError as error:
+        return f"RUNTIME_MEMORY_EXTRACT_ON_END is on, but sessions are not read: {error}"
+    return None
 
 
 def _way(model: str | None, environment: Mapping[str, str], seconds: float) -> Llm:

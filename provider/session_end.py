@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from provider.block import strip_blocks
-from provider.llm import Llm, LlmError, find_llm
+from provider.llm import Llm, find_llm
 from provider.transcript import read_turns
 from runtime_memory import extraction
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
@@ -18,28 +18,16 @@ from runtime_memory.models import Memory, MemorySource, NewMemory
 if TYPE_CHECKING:
     from provider.session import Session
     from runtime_memory.extraction import Proposal
-    from runtime_memory.settings import Settings
     from runtime_memory.store import MemoryStore
     from runtime_memory.trace import Trace
 
-__all__ = ["Extractor", "extraction_problem"]
+__all__ = ["Extractor"]
 
 _log = logging.getLogger(__name__)
 
 MAX_SHOWN = 20
 _QUERIES = 8
 _CLOSEST = 6
-
-
-def extraction_problem(settings: Settings) -> str | None:
-    """Say why extraction is switched on and cannot run; None when it is off, or can."""
-    if not settings.extract_on_end:
-        return None
-    try:
-        find_llm(settings.extract_model)
-    except LlmError as error:
-        return f"RUNTIME_MEMORY_EXTRACT_ON_END is on, but sessions are not read: {error}"
-    return None
 
 
 class Extractor:
@@ -120,7 +108,8 @@ def _new(proposal: Proposal, session: Session, old: Memory | None) -> NewMemory:
         tags=proposal.tags,
         supersedes=old.id if old else None,
         source=MemorySource.EXTRACTED,
-        project=old.project if old else session.project,  # a correction is seen wherever the old fact was
+        scope=old.scope if old else None,  # a correction is seen wherever the old fact was
+        project=old.project if old else session.project,
         session=session.id,
         **session.owner,
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from runtime_memory.errors import StoreClosedError
 from runtime_memory.trace import Trace
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _OF_A_SESSION = {
     "hermes_trace": None,
 }
 _lock = threading.Lock()
+_ended = threading.Event()
 _open: dict[tuple[object, ...], MemoryStore] = {}
 health = Health()
 
@@ -56,9 +58,10 @@ def shared_store(settings: Settings) -> MemoryStore:
     wanted = settings.model_copy(update=_OF_A_SESSION)  # profiles may differ in these and share a folder
     key = (os.getpid(), wanted)  # a forked child must not use what its parent opened
     with _lock:
+        # A host may still end its sessions at exit; a thread that dies with the interpreter must not begin anything.
+        if _ended.is_set() and threading.current_thread().daemon:
+            raise StoreClosedError("the process ends")
         if key not in _open:
-            if not _open:
-                atexit.register(_close_all)
             _open[key] = MemoryStore(wanted, background_model=True)
         return _open[key]
 
@@ -67,6 +70,13 @@ def shared_store(settings: Settings) -> MemoryStore:
 def shared_trace(path: str | None) -> Trace:
     """Return the process's trace at a path: a failing one is told of once, not by every agent."""
     return Trace(path)
+
+
+@atexit.register
+def _end() -> None:
+    """Finish: native code that runs on when the interpreter is gone brings the process down."""
+    _ended.set()
+    _close_all()
 
 
 def _close_all() -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime_memory.models import Memory, MemoryCategory
-from runtime_memory.recall import near_duplicates
 from runtime_memory.secrets import mask
 
 __all__ = ["MAX_PROPOSALS", "SYSTEM_PROMPT", "Proposal", "already_said", "fitting", "parse", "question", "same_text"]
@@ -96,6 +95,8 @@ def parse(reply: str, shown: Collection[str], clean: Callable[[str], str] = str.
 
 def already_said(content: str, others: Sequence[str]) -> bool:
     """Tell whether one of the other texts says the same."""
+    from runtime_memory.recall import near_duplicates
+
     return any(same_text(content, other) or near_duplicates(content, other) for other in others)
 
 
@@ -131,7 +132,7 @@ def _items(value: Any) -> Iterator[Mapping[str, Any]]:
 
 def _proposal(item: Mapping[str, Any], shown: Collection[str], clean: Callable[[str], str]) -> Proposal | None:
     given = item["content"]
-    content = " ".join(clean(given).split()) if isinstance(given, str) else ""
+    content = " ".join(mask(clean(given)).text.split()) if isinstance(given, str) else ""
     if not _MIN_CONTENT <= len(content) <= MAX_CONTENT:
         return None
     return Proposal(content, _category(item.get("category")), _tags(item.get("tags")), _shown(item, shown))

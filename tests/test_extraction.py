@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import sys
 import threading
@@ -15,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provider.llm import LlmError, find_llm
+from provider.llm import LlmError, extraction_problem, find_llm
 from provider.session import Session
-from provider.session_end import MAX_SHOWN, Extractor, extraction_problem
+from provider.session_end import MAX_SHOWN, Extractor
 from provider.transcript import read_turns
 from runtime_memory import MemoryStore, NewMemory, Settings
 from runtime_memory.extraction import MAX_PROPOSALS, MAX_TRANSCRIPT, fitting, parse, question
@@ -309,11 +310,24 @@ def test_what_a_profile_learns_does_not_archive_what_others_see(wide_store: Memo
     assert not wide_store.get(shared.id).archived
 
 
-def test_the_correction_of_a_global_memory_is_global(wide_store: MemoryStore, model: ScriptedServer) -> None:
-    old = wide_store.add("The user prefers tabs")
+@pytest.mark.parametrize("where", [{}, {"project": "shop", "scope": "global"}])
+def test_the_correction_of_a_global_memory_is_global(
+    wide_store: MemoryStore, model: ScriptedServer, where: dict[str, str]
+) -> None:
+    old = wide_store.add("The user prefers tabs", **where)
     model.say(proposing({"content": "The user prefers spaces over tabs now", "supersedes": old.id}))
     end(wide_store, chat("I prefer spaces over tabs now", "Good."))
     assert contents(wide_store.list(project="garden")) == ["The user prefers spaces over tabs now"]
+
+
+def test_a_secret_in_a_proposal_is_masked_and_known_the_next_time(
+    wide_store: MemoryStore, model: ScriptedServer
+) -> None:
+    item = {"content": "The staging password is hunter2 for now"}
+    model.say(proposing(item), proposing(item))
+    masked = ["The staging password is [masked: password] for now"]
+    assert end(wide_store, chat("what is the staging password?", "hunter2.")) == masked
+    assert end(wide_store, chat("what is the staging password?", "hunter2.")) == []
 
 
 @pytest.mark.parametrize("known", [FACT, FACT.lower() + ".", "invoices use decimal.Decimal; as floats lost a cent!"])
@@ -518,6 +532,36 @@ def test_the_hosts_own_access_comes_first(monkeypatch: pytest.MonkeyPatch, model
     assert [message["role"] for message in calls[0]["messages"]] == ["system", "user"]
     assert {"model", "provider"} & set(calls[0]) == set()
     assert model.requests == []
+
+
+def test_a_host_that_keeps_trying_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PluginLlm:
+        def __init__(self, **_: Any) -> None: ...
+
+        def complete(self, *_: Any, **__: Any) -> None:
+            time.sleep(4)
+
+    _module(monkeypatch, "agent")
+    _module(monkeypatch, "agent.plugin_llm", PluginLlm=PluginLlm)
+    started = time.perf_counter()
+    with pytest.raises(LlmError, match=r"no reply within 0\.5 s"):
+        find_llm(None, {}, seconds=0.5)("system", "message")
+    assert time.perf_counter() - started < 2
+
+
+def test_a_host_finds_the_context_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = contextvars.ContextVar("profile", default="none")
+
+    class PluginLlm:
+        def __init__(self, **_: Any) -> None: ...
+
+        def complete(self, *_: Any, **__: Any) -> Any:
+            return SimpleNamespace(text=profile.get())
+
+    _module(monkeypatch, "agent")
+    _module(monkeypatch, "agent.plugin_llm", PluginLlm=PluginLlm)
+    profile.set("work")
+    assert find_llm(None, {})("system", "message") == "work"
 
 
 def test_anthropic_is_asked_through_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

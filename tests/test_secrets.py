@@ -96,6 +96,10 @@ HARMLESS = [
     "AKIA is the prefix of a key of AWS",
     "Das Passwort ist im Tresor",
     "密码是必填项",
+    "secret: https://vault.local/v1/kv2/33",
+    "password=settings.DB2",
+    "password: 2024-11-05 changed by Anna",
+    "PASSWORD=xxxxxxxx",
     "",
 ]
 

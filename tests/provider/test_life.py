@@ -344,6 +344,22 @@ time.sleep(float(sys.argv[1]))
     assert [(done.returncode, done.stdout, done.stderr) for done in ended] == [(0, "", "")] * 4
 
 
+def test_a_host_may_end_its_sessions_at_exit(tmp_path: Path) -> None:
+    code = """
+import atexit
+@atexit.register
+def end():
+    print(one.handle_tool_call("runtimememory_remember", {"content": "a last fact", "category": "general"}))
+from provider import RuntimeMemoryProvider
+one = RuntimeMemoryProvider()
+one.initialize(session_id="s1", hermes_home="/nowhere")
+print(one.handle_tool_call("runtimememory_remember", {"content": "a fact", "category": "general"}))
+"""
+    done = in_fresh_process(code, tmp_path, RUNTIME_MEMORY_EMBEDDING="null")
+    assert [json.loads(line).get("stored") for line in done.stdout.splitlines()] == [True, True], done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_write_survives_a_process_that_dies_right_after(tmp_path: Path) -> None:
     code = """
 import os

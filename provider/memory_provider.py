@@ -17,7 +17,9 @@ from provider.block import Block
 from provider.config import config_schema, load_settings, warn_once
 from provider.conversation import Conversation, as_json
 from provider.host import MemoryProvider, RecallStatus
+from provider.llm import extraction_problem
 from provider.session import Session
+from provider.session_end import Extractor
 from provider.shared import health, shared_store, shared_trace
 from provider.threads import Deadline, start
 from provider.turn import Turn
@@ -73,6 +75,7 @@ class RuntimeMemoryProvider(MemoryProvider):
         self._session: Session | None = None
         self._turn = Turn()
         self._trace = shared_trace(None)
+        self._extractor = Extractor()
         self._deadline: Deadline[tuple[Block, dict[str, Any]]] = Deadline(PREFETCH_SECONDS)
 
     @property
@@ -100,8 +103,10 @@ class RuntimeMemoryProvider(MemoryProvider):
     @_harmless(default=None)
     def initialize(self, session_id: str, **given: Any) -> None:
         """Begin a session, and start to open the store and to load the model in the background."""
-        self._begin(session_id, given)
+        session = self._begin(session_id, given)
         settings = self._load_settings()
+        if not session.read_only and (problem := extraction_problem(settings)):
+            warn_once(problem)
         start(functools.partial(self._warm, settings), "warm-up")
 
     @_harmless(default=None)
@@ -191,8 +196,13 @@ class RuntimeMemoryProvider(MemoryProvider):
         if given.get("reset") or given.get("rewound"):
             self._turn = Turn()
 
-    def on_session_end(self, *_: Any, **__: Any) -> None:
-        """Do nothing: every write was durable when it returned."""
+    @_harmless(default=None)
+    def on_session_end(self, messages: object = None, *_: Any, **__: Any) -> None:
+        """Let a model propose memories for what was said, where that is switched on; blocks until they are stored."""
+        settings, session = self._load_settings(), self._session
+        if session is None or not settings.extract_on_end or extraction_problem(settings):
+            return  # what is missing was said at the start
+        self._extractor.run(messages, shared_store(settings), session, self._trace, turn=self._turn.id)
 
     def on_pre_compress(self, *_: Any, **__: Any) -> str:
         """Add nothing to a compression."""
@@ -220,11 +230,12 @@ class RuntimeMemoryProvider(MemoryProvider):
         """Return the store's folder."""
         return [str(self._load_settings().folder)]
 
-    def _begin(self, session_id: str, given: dict[str, Any]) -> None:
+    def _begin(self, session_id: str, given: dict[str, Any]) -> Session:
         self._settings = settings = load_settings(str(given.get("hermes_home") or ""))
-        self._session = Session.begin(str(session_id or ""), given, settings)
+        self._session = session = Session.begin(str(session_id or ""), given, settings)
         self._trace = shared_trace(settings.hermes_trace)
         self._turn = Turn()
+        return session
 
     def _load_settings(self) -> Settings:
         if self._settings is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from provider.block import strip_blocks
 from runtime_memory.models import Memory, MemoryCategory, MemoryScope, MemorySource, NewMemory
+from runtime_memory.secrets import mask
 
 if TYPE_CHECKING:
     from runtime_memory.store import MemoryStore
@@ -25,7 +26,7 @@ def mirror(
     """
     if action not in ("add", "replace", "remove") or target not in _CATEGORIES:
         return []
-    retired = _holding(store, owner, target, old_text.strip()) if action != "add" else []
+    retired = _holding(store, owner, target, mask(old_text.strip()).text) if action != "add" else []
     kept = None
     if action != "remove" and (text := strip_blocks(content).strip()):
         kept = _keep(store, owner, target, text, supersedes=retired[0].id if retired else None)

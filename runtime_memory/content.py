@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from runtime_memory.errors import InvalidInputError
+from runtime_memory.secrets import mask
 
 __all__ = [
     "MAX_CHARACTERS",
@@ -39,7 +40,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def text(value: object) -> str:
-    """Return content that can be stored: as given, except that invalid Unicode is mended.
+    """Return content that can be stored: as given, but with invalid Unicode mended and secrets masked.
 
     Raises InvalidInputError for what is no text, is empty, or is too long.
     """
@@ -52,7 +53,7 @@ def text(value: object) -> str:
             f"content has {len(value):,} characters, more than the {MAX_CHARACTERS:,} of one memory; "
             "import it as a file (mem import), which cuts it into sections"
         )
-    return mend(value)
+    return mask(mend(value)).text
 
 
 def mend(value: str) -> str:

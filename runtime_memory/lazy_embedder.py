@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 from runtime_memory.embedding import Embedder
-from runtime_memory.errors import EmbeddingError
 
 __all__ = ["LazyEmbedder"]
 
@@ -45,7 +44,7 @@ class LazyEmbedder:
     def _try(self) -> None:
         try:
             self._embedder, self.problem = self._load(), None
-        except EmbeddingError as error:
+        except Exception as error:  # noqa: BLE001 - whatever a model's files do, the words can still be searched
             if self.problem is None:
                 _log.warning("%s Memories are found by their words until then.", error)
             self._failed_at, self.problem = time.monotonic(), str(error)

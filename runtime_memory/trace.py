@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime_memory.models import Explanation
+from runtime_memory.secrets import mask
 from runtime_memory.serialize import result_json, timestamp
 
 __all__ = ["Trace", "recall_fields"]
@@ -31,7 +32,9 @@ class Trace:
         if self._path is None:
             return
         record = {"ts": timestamp(datetime.now(UTC)), "event": event, **fields}
-        line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+        line = (
+            json.dumps(record, default=str) + "\n"
+        ).encode()  # ASCII alone: no character that a reader takes for a line end
         try:
             with self._lock:
                 self._append(self._path, line)
@@ -55,4 +58,4 @@ def recall_fields(explanation: Explanation) -> dict[str, Any]:
     for result in explanation.recalled:
         values = result_json(result)
         retrieved.append({"memory_id": result.memory.id} | {name: values[name] for name in _RETRIEVED})
-    return {"query": explanation.query, "search_mode": explanation.mode.value, "retrieved": retrieved}
+    return {"query": mask(explanation.query).text, "search_mode": explanation.mode.value, "retrieved": retrieved}

@@ -15,7 +15,7 @@ from runtime_memory.content import content_hash
 from runtime_memory.database import Database
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
 from runtime_memory.lazy_embedder import LazyEmbedder
-from runtime_memory.models import NewMemory
+from runtime_memory.models import MemoryScope, NewMemory
 from runtime_memory.records import new_record
 from runtime_memory.visibility import Caller
 
@@ -23,8 +23,8 @@ __all__ = ["Stored", "Writing"]
 
 _log = logging.getLogger(__name__)
 
-_SAME = ("content_hash", "scope", "project", "user", "profile", "session")
-"""Two memories that agree in these are one: the text, and everybody who sees it."""
+_SAME = ("content_hash", "scope", "project", "user", "profile")
+"""Two memories that agree in these are one, as the same people see them; those of a session also need the same one."""
 
 _BATCH = 512
 
@@ -137,7 +137,8 @@ class Writing:
         return stored
 
     def _superseded(self, writer: Writer, record: Record) -> Record:
-        visible = Caller(record["user"], record["profile"]).sees()
+        # The façade has found it visible; what another user owns stays out of reach whatever profiles share.
+        visible = Caller(record["user"], profiles_shared=True).sees()
         old = _require(writer, record["supersedes"], visible)
         return {**old, "archived": True, "updated_at": self.clock()}
 
@@ -174,7 +175,8 @@ def _require(writer: Writer, id_: str, visible: Filter) -> Record:
 
 
 def _identity(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in _SAME)
+    of_session = record["session"] if record["scope"] == MemoryScope.SESSION else ""
+    return (*(record[name] for name in _SAME), of_session)
 
 
 def _existing(find: Callable[[Filter], list[Record]], records: Sequence[Record]) -> dict[tuple[Any, ...], Record]:

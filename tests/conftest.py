@@ -21,17 +21,6 @@ OpenStore = Callable[..., MemoryStore]
 settings.register_profile("shared machines", deadline=None)
 settings.load_profile("shared machines")
 
-# Tests that show a fault that is not mended yet. Strict: who mends one deletes its line, or the suite fails.
-KNOWN_FAULTS: list[tuple[str, tuple[str, ...], str]] = []
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        for test, parameters, reason in KNOWN_FAULTS:
-            ids = [f"{test}[{parameter}]" for parameter in parameters] or [test]
-            if item.nodeid.removeprefix("tests/") in ids:
-                item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
-
 
 class Clock:
     """Tell a time that only the test moves."""

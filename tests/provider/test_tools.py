@@ -123,7 +123,6 @@ def test_remembering_tells_what_was_stored(one: RuntimeMemoryProvider, stored: S
     assert again == first | {"duplicate": True}
 
 
-@pytest.mark.xfail(strict=True, reason="runtime_memory.writing takes the session for a part of every identity")
 def test_a_fact_saved_again_in_a_later_session_is_one_memory(begin: Begin) -> None:  # E1
     assert remember(begin("s1")) == remember(begin("s2"))
 

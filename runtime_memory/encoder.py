@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
 from .errors import EmbeddingError
-from .passages import replace_surrogates, split_passages
+from .passages import PASSAGE_TOKENS, replace_surrogates, split_passages
 from .weights import model_identity, read_json, read_recipe
 
 __all__ = ["BertEncoder", "UnsupportedModelError"]
@@ -78,7 +78,7 @@ class BertEncoder:
 
     def passages(self, text: str) -> list[str]:
         """Cut a text into passages that each fit the model, in order; a text that fits is returned whole."""
-        return split_passages(text, self._tokenizer, self.max_tokens)
+        return split_passages(text, self._tokenizer, min(self.max_tokens, PASSAGE_TOKENS))
 
     def embed_query(self, query: str) -> Array:
         """Return the query's vector, shape (dimension,); a query longer than the model reads is cut."""

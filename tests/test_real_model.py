@@ -13,7 +13,7 @@ TOPICS = "garden bicycle piano holiday budget printer kitchen football passport 
 MINUTES = (
     "The quarterly report was reviewed by the team in the office on Monday.",
     "We then discussed the travel budget and the plan for next spring at length.",
-    "Nobody objected to the roadmap, and lunch was fine.",
+    "Nobody objected to the roadmap, and the coffee was fine.",
 )
 FACT = "The spare key of the archive is taped under the third drawer."
 

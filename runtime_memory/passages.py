@@ -18,7 +18,7 @@ _BORDERS = (
 PASSAGE_TOKENS = 128
 """Most tokens of a passage, though a model may read more: the vector of a longer text washes out its details.
 
-MiniLM was trained on texts of this length, and finds more with it than with its full 256 (docs/benchmarks.md).
+MiniLM was trained on texts of this length, and finds as much or more with it as with its full 256 (docs/benchmarks.md).
 """
 
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -59,7 +59,7 @@ class SentenceTransformerEmbedder:
         prompt = (self._model.prompts or {}).get("document") or ""
         prompt_tokens = len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         limit = min(self._model.max_seq_length or _DEFAULT_MAX_TOKENS, _MAX_TOKENS)
-        return split_passages(text, self._tokenizer, min(limit - prompt_tokens, PASSAGE_TOKENS))
+        return split_passages(text, self._tokenizer, min(limit, PASSAGE_TOKENS) - prompt_tokens)
 
     def embed_passages(self, passages: Sequence[str]) -> NDArray[np.float32]:
         """Return one row a passage, shape (len(passages), dimension)."""

@@ -57,8 +57,9 @@ class HybridIndex:
             return free
 
     def search_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
-        """Return the records nearest to the vector, best first."""
-        hits = self._resident.search(vector, where, limit, self.table.version)
+        """Return the records nearest to the vector as of the last refresh, best first."""
+        state = self.text.state  # a poll of the table's version costs as much as the search
+        hits = self._resident.search(vector, where, limit, state.version if state else self.table.version)
         return self.table.search(vector, where, limit) if hits is None else hits
 
     def read_text(self, read: Callable[[TextIndex], _T]) -> _T | None:

@@ -16,7 +16,8 @@ __all__ = ["Found", "admit", "near_duplicates", "rank", "results"]
 
 _DUPLICATE_OVERLAP = 0.8
 _REPLACED = 2
-_SAME_COVERAGE = 1e-6
+_SAME_BM25 = 0.01
+_SAME_COSINE = 0.1
 _NEGATIONS = frozenset(
     """
     no not never none nor neither without cannot arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt
@@ -145,7 +146,9 @@ def newer_first(listed: Sequence[SearchResult]) -> list[SearchResult]:
 def _corrects(newer: SearchResult, older: SearchResult) -> bool:
     if newer.memory.created_at <= older.memory.created_at or newer.outcome_term < older.outcome_term:
         return False
-    if abs(newer.coverage - older.coverage) > _SAME_COVERAGE:
+    if abs((newer.bm25 or 0.0) - (older.bm25 or 0.0)) > _SAME_BM25 * (older.bm25 or 1.0):
+        return False
+    if abs((newer.cosine or 0.0) - (older.cosine or 0.0)) > _SAME_COSINE:
         return False
     terms, others = _terms(newer.memory.content), _terms(older.memory.content)
     replaced, replacing = len(others - terms), len(terms - others)

@@ -17,7 +17,7 @@ __all__ = ["Found", "admit", "near_duplicates", "rank", "results"]
 _DUPLICATE_OVERLAP = 0.8
 _REPLACED = 2
 _SAME_BM25 = 0.01
-_SAME_COSINE = 0.1
+_SAME_COSINE = 0.2
 _NEGATIONS = frozenset(
     """
     no not never none nor neither without cannot arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt

@@ -75,3 +75,9 @@ def test_another_projects_memories_do_not_come_up(store: MemoryStore) -> None:  
     )
     assert contents(store, "测试模型访问") == []
     assert [hit for hit in store.recall("test model access", project="b") if hit.memory.project == "a"] == []
+
+
+def test_of_two_names_the_newer_comes_first(store: MemoryStore) -> None:  # E3
+    for name in ("Anna", "Berta"):
+        store.add(f"my name is {name}")
+    assert contents(store, "what is my name")[:2] == ["my name is Berta", "my name is Anna"]

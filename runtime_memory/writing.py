@@ -104,8 +104,9 @@ class Writing:
         return filled
 
     def _add_batch(self, records: Sequence[Record]) -> list[Stored]:
-        known = self.database.index.text.state is not None and self.database.index.refresh()
-        there = _existing(self.database.index.text.find, records) if known else {}
+        index = self.database.index
+        index.refresh()
+        there = _existing(lambda where: index.read_text(lambda text: text.find(where)) or [], records)
         fresh = list({_identity(r): r for r in records if _identity(r) not in there}.values())
         vectors = dict(zip(map(_identity, fresh), self._embed([r["content"] for r in fresh]), strict=True))
         with self.database.index.writing() as writer:

@@ -7,8 +7,10 @@ bigrams. Whatever the text holds, it is data: nothing in it is an operator.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache, lru_cache
+from itertools import chain
 
 import regex
 import tantivy
@@ -33,6 +35,8 @@ _RUN = regex.compile(
     rf"|(?P<compound>\p{{L}}(?:\+\+|\#)(?!{_WORD_CHAR})|{_WORD_CHAR}+(?:[-_./:@\#+\\]+{_WORD_CHAR}+)*)",
     regex.V1,
 )
+# The same of ASCII alone, which needs no folding: most texts are, and it takes a third of the time.
+_ASCII_RUN = re.compile(r"[A-Za-z](?:\+\+|#)(?![A-Za-z0-9])|[A-Za-z0-9]+(?:[-_./:@#+\\]+[A-Za-z0-9]+)*")
 _CONTRACTION = regex.compile(r"(?i)(?<=\p{L})'(?:s(?!\p{L})|(?=t(?!\p{L})))")
 _SEGMENT = regex.compile(r"[/\\:@]+")
 _PART = regex.compile(r"[-_.+\#]+")
@@ -83,6 +87,9 @@ def analyze_query(query: str) -> dict[str, float]:
 
 
 def _terms(text: str, *, characters: bool) -> list[str]:
+    if text.isascii():
+        bare = _CONTRACTION.sub("", text) if "'" in text else text
+        return _stem(list(chain.from_iterable(map(_compound_terms, _ASCII_RUN.findall(bare)))))
     terms: list[str] = []
     for run in _RUN.finditer(_CONTRACTION.sub("", fold(text))):
         if word := run["compound"]:
@@ -124,4 +131,6 @@ def _compound_terms(run: str) -> tuple[str, ...]:
 
 
 def _stem(terms: list[str]) -> list[str]:
-    return _STEMMER.analyze(" ".join(term[:MAX_TERM_LENGTH] for term in terms))
+    if terms and len(max(terms, key=len)) > MAX_TERM_LENGTH:
+        terms = [term[:MAX_TERM_LENGTH] for term in terms]
+    return _STEMMER.analyze(" ".join(terms))

@@ -58,7 +58,14 @@ class ResidentVectors:
 
         The first search of a process leaves it to the table: a short-lived one does not pay for the copy.
         """
-        snapshot = self._at(version)
+        return self._search(self._at(version), vector, where, limit)
+
+    def held(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
+        """Return the same of the copy as it is, however old; None where there is none."""
+        return self._search(self._snapshot, vector, where, limit)
+
+    @staticmethod
+    def _search(snapshot: _Snapshot | None, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
         passing = None if snapshot is None else snapshot.passing(where)
         if snapshot is None or passing is None:
             return None

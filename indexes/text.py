@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,13 +20,17 @@ import pyarrow as pa
 import tantivy
 
 from indexes.analysis import ANALYZER_VERSION, analyze
+from indexes.durable import make_private
 from indexes.filters import All, AnyOf, Filter, In
 from indexes.layout import Layout, Record
+from indexes.text_files import LinkedFolder, damaged_files, segment_bytes
 
 __all__ = ["TermStatistics", "TextHit", "TextIndex", "TextState", "idf", "is_damage"]
 
 _STATE_ID = "__state__"
 _HEAP_BYTES = 64_000_000
+_CHECKED_BYTES = 64_000_000
+"""Up to this size an index is checked when it is opened, which takes 1 ms per MB at most; a larger one on request."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -71,6 +76,7 @@ class TextIndex:
         self._schema = _schema(layout)
         self._index: tantivy.Index | None = None
         self._state: TextState | None = None
+        self._links: LinkedFolder | None = None
 
     @property
     def state(self) -> TextState | None:
@@ -80,7 +86,9 @@ class TextIndex:
     def reload(self) -> TextState | None:
         """See the newest commit; a missing or damaged index gives None."""
         try:
-            index = self._index if self._state else _open(self._folder, self._schema)
+            if self._links:
+                self._links.refresh()
+            index = self._index if self._state else self._opened()
             state = _read_state(index, self._schema) if index else None
         except BaseException as error:
             if not is_damage(error):
@@ -91,6 +99,30 @@ class TextIndex:
         self._state = state
         return state
 
+    def _opened(self) -> tantivy.Index | None:
+        """Open the index where it is; None where there is none. Raises ValueError when a file of it is damaged."""
+        folder = self._folder
+        if not folder.is_dir():
+            return None
+        if segment_bytes(folder) <= _CHECKED_BYTES and (damaged := damaged_files(folder)):
+            raise ValueError(f"damaged: {', '.join(damaged)}")
+        if not os.access(folder, os.W_OK):
+            self._links = self._links or LinkedFolder(folder)
+            self._links.refresh()
+            folder = self._links.path
+        return _open(folder, self._schema)
+
+    def damaged_files(self) -> list[str]:
+        """Return the names of the files that are not what was written, whatever the index's size."""
+        try:
+            return damaged_files(self._folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return [f"meta.json ({error})"]
+
+    def is_writable(self) -> bool:
+        """Tell whether this process could write the index."""
+        return os.access(self._folder if self._folder.exists() else self._folder.parent, os.W_OK)
+
     def discard(self) -> None:
         """Take the index for damaged: what it holds is no longer read, and the next catch-up rebuilds it."""
         self._state = None
@@ -99,21 +131,29 @@ class TextIndex:
         """Replace and delete records, and the state with them, in one commit."""
         index = self._usable()
         _write(index, self._schema, (self._document(record) for record in written), deleted, state)
+        make_private(self._folder)
         index.reload()
         self._state = state
 
     def rebuild(self, records: Iterable[Record], state: TextState) -> None:
         """Build the index anew beside the old one, then swap; readers keep the old one until they reload."""
-        beside = self._folder.with_name(self._folder.name + ".new")
-        shutil.rmtree(beside, ignore_errors=True)
+        beside, before = (self._folder.with_name(self._folder.name + suffix) for suffix in (".new", ".old"))
+        for left in (beside, before):
+            shutil.rmtree(left, ignore_errors=True)
         beside.mkdir(parents=True)
-        index = tantivy.Index(self._schema, path=str(beside))
-        _write(index, self._schema, (self._document(record) for record in records), (), state)
+        try:
+            index = tantivy.Index(self._schema, path=str(beside))
+            _write(index, self._schema, (self._document(record) for record in records), (), state)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        make_private(beside)
         if self._folder.is_dir():
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.rename(before)
         else:
             self._folder.unlink(missing_ok=True)
         beside.rename(self._folder)
+        shutil.rmtree(before, ignore_errors=True)
         self._index, self._state = _open(self._folder, self._schema), state
 
     def search(
@@ -189,6 +229,9 @@ class TextIndex:
     def close(self) -> None:
         """Let go of the files."""
         self._index = self._state = None
+        if self._links:
+            self._links.close()
+            self._links = None
 
     def _usable(self) -> tantivy.Index:
         if self._index is None:

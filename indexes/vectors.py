@@ -12,9 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from lancedb.expr import col, lit
+from lancedb.index import IvfSq
 
 from indexes.filters import All, AnyOf, Filter, In
-from indexes.lance import KEEP_VERSIONS, create_table, fragments, open_table
+from indexes.lance import (
+    Location,
+    clean,
+    create_table,
+    fragments,
+    is_cleaned,
+    open_table,
+    read,
+    rewrite_long_history,
+    syncing,
+)
 from indexes.layout import Change, Entry, Layout, Record, Vectors
 
 if TYPE_CHECKING:
@@ -27,6 +38,7 @@ ANN_ROWS = 20_000
 
 _ANN_INDEX = "vector_idx"
 _SCAN_BATCH = 1_024
+_ATTEMPTS = 5
 
 
 class VectorHit(NamedTuple):
@@ -53,21 +65,37 @@ class VectorTable:
 
     def __init__(self, table: Table, layout: Layout) -> None:
         self._table = table
+        self._sync = syncing(table)
         self._layout = layout
         self._schema = table.schema
         self._lists = frozenset(field.name for field in layout.columns if pa.types.is_list(field.type))
         self._record_columns = ["id", "content", *(field.name for field in layout.columns)]
 
     @classmethod
-    def open(cls, uri: str, name: str, layout: Layout) -> VectorTable | None:
-        """Open the table, or return None where there is none."""
-        table = open_table(uri, name)
+    def open(
+        cls, where: str | Location, name: str, layout: Layout, *, version: int | None = None
+    ) -> VectorTable | None:
+        """Open the table, or return None where there is none; with a version, as it was then, to read from."""
+        table = open_table(where, name)
+        if table is not None and version is not None:
+            table.checkout(version)
         return cls(table, layout) if table is not None else None
 
     @classmethod
-    def create(cls, uri: str, name: str, layout: Layout, dimension: int) -> VectorTable:
-        """Create the table, empty; one of the same name is replaced."""
-        return cls(create_table(uri, name, layout.schema(dimension)), layout)
+    def create(cls, where: str | Location, name: str, layout: Layout, dimension: int) -> VectorTable:
+        """Create the table, empty; one of the same name in a folder is replaced."""
+        made = cls(create_table(where, name, layout.schema(dimension)), layout)
+        made._sync()
+        return made
+
+    @classmethod
+    def add_missing_columns(cls, uri: str, name: str, layout: Layout) -> None:
+        """Add the columns that a table of an earlier layout lacks; they are empty in every row."""
+        table = open_table(uri, name)
+        missing = [] if table is None else [each for each in layout.columns if each.name not in table.schema.names]
+        if table is not None and missing:
+            table.add_columns(missing)
+            syncing(table)()
 
     @property
     def version(self) -> int:
@@ -79,21 +107,29 @@ class VectorTable:
         """The length of a vector."""
         return int(self._schema.field("vector").type.list_size)
 
-    def write(self, change: Change) -> None:
-        """Write a change in one commit; the ids of its new records must be new."""
+    def write(self, change: Change) -> int:
+        """Write a change in one commit, durable when this returns, and return its version.
+
+        The ids of its new records must be new.
+        """
+        version = self._commit(change)
+        self._sync()
+        return version
+
+    def _commit(self, change: Change) -> int:
         entries = [*change.new, *change.replaced]
         rows = [row for entry in entries for row in self._rows(entry)]
         written = self._arrow(rows, [entry.vectors for entry in entries])
         if not (change.replaced or change.amended or change.deleted):
-            self._table.add(written, on_bad_vectors="null")
-            return
+            return int(self._table.add(written, on_bad_vectors="null").version)
         kept = {(row["id"], row["part"]) for row in rows}
         replaced = [entry.record["id"] for entry in change.replaced]
         stale = [part for part in self._parts([*replaced, *change.deleted]) if part not in kept]
         wiped = self._arrow(_tombstones(stale), [None] * len(stale))
         merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
         rows_table = pa.concat_tables([written, wiped, self._amended(change.amended)])
-        merge.use_index(False).execute(rows_table, on_bad_vectors="null")  # noqa: FBT003 - LanceDB's signature
+        done = merge.use_index(False).execute(rows_table, on_bad_vectors="null")  # noqa: FBT003 - LanceDB's signature
+        return int(done.version)
 
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return the stored records with these ids; unknown ids are left out."""
@@ -102,15 +138,26 @@ class VectorTable:
         found = self._select(In("id", tuple(ids)), self._record_columns, first_part=True)
         return {record["id"]: record for record in found.to_pylist()}
 
+    def vectors(self, ids: Collection[str]) -> dict[str, Vectors]:
+        """Return the vectors of the records with these ids; those that have none yet are left out."""
+        if not ids:
+            return {}
+        found = self._select(In("id", tuple(ids)), ["id", "part", "vector"]).sort_by("part")
+        found = found.filter(found["vector"].is_valid())
+        values = found["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        rows: dict[str, list[Vectors]] = {}
+        for id_, vector in zip(found["id"].to_pylist(), values.reshape(-1, self.dimension), strict=True):
+            rows.setdefault(id_, []).append(vector)
+        return {id_: np.stack(each) for id_, each in rows.items()}
+
     def scan(self, where: Filter, columns: Sequence[str] | None = None) -> Iterator[Record]:
         """Yield the records that pass the filter, in no order, without holding them all in memory."""
         query = self._table.search().where(self._sql(where, first_part=True))
-        for batch in query.select(list(columns or self._record_columns)).to_batches(_SCAN_BATCH):
-            yield from batch.to_pylist()
+        return _each(query.select(list(columns or self._record_columns)))
 
     def count(self, where: Filter) -> int:
         """Return how many records pass the filter."""
-        return int(self._table.count_rows(self._sql(where, first_part=True)))
+        return self._count(self._sql(where, first_part=True))
 
     def search(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
         """Return the records nearest to a query vector of shape (dimension,), best first, each once."""
@@ -129,44 +176,65 @@ class VectorTable:
         query = query.distance_type("cosine").where(self._sql(where), prefilter=True)
         if self._has_ann_index():
             query = query.refine_factor(2).nprobes(32)
-        rows: list[dict[str, Any]] = query.select(["id", "part", "_distance"]).limit(limit).to_arrow().to_pylist()
+        rows: list[dict[str, Any]] = read(query.select(["id", "part", "_distance"]).limit(limit).to_arrow).to_pylist()
         return rows
 
     def without_vectors(self) -> Iterator[Record]:
         """Yield the records that have no vector yet."""
         query = self._table.search().where(f"{self._sql(All(), first_part=True)} AND vector IS NULL")
-        for batch in query.select(self._record_columns).to_batches(_SCAN_BATCH):
-            yield from batch.to_pylist()
+        return _each(query.select(self._record_columns))
 
     def count_without_vectors(self) -> int:
         """Return how many records have no vector yet."""
-        return int(self._table.count_rows(f"{self._sql(All(), first_part=True)} AND vector IS NULL"))
+        return self._count(f"{self._sql(All(), first_part=True)} AND vector IS NULL")
+
+    def deleted_ids(self) -> set[str]:
+        """Return the ids of the records that were deleted since the table was made."""
+        rows = self._table.search().where("deleted AND part = 0").select(["id"]).to_arrow()
+        return set(rows["id"].to_pylist())
+
+    def copied(self, uri: str, name: str) -> VectorTable:
+        """Make a table that holds the records of this one, with their vectors, and nothing of the deleted ones."""
+        copy = VectorTable.create(uri, name, self._layout, self.dimension)
+        rows = self._table.search().where(self._sql(All())).select(self._schema.names)
+        copy.load(rows.to_batches(_SCAN_BATCH))
+        return copy
+
+    def load(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Append rows as they are in another table of this layout, in one commit."""
+        rows = pa.RecordBatchReader.from_batches(self._schema, (batch.cast(self._schema) for batch in batches))
+        self._table.add(rows)
+        self._sync()
 
     def changes_since(self, version: int) -> Changes:
         """Return what was written after a version."""
         changed = f"part = 0 AND _row_last_updated_at_version > {int(version)}"
-        rows = self._table.search().where(changed).select([*self._record_columns, "deleted"]).to_arrow().to_pylist()
-        deleted = [row["id"] for row in rows if row["deleted"]]
-        return Changes([row for row in rows if not row["deleted"]], deleted)
+        query = self._table.search().where(changed).select([*self._record_columns, "deleted"])
+        rows = read(query.to_arrow).to_pylist()
+        gone = [row["id"] for row in rows if row["deleted"]]
+        written = [{name: row[name] for name in self._record_columns} for row in rows if not row["deleted"]]
+        return Changes(written, gone)
 
     def count_vectors(self) -> int:
         """Return how many passages have a vector."""
-        return int(self._table.count_rows("vector IS NOT NULL"))
+        return self._count("vector IS NOT NULL")
+
+    def _count(self, condition: str) -> int:
+        return read(lambda: int(self._table.count_rows(condition)))
 
     def passages_since(self, version: int) -> pa.Table:
         """Return every passage written after a version: id, part, deleted, vector and the filterable columns."""
         keywords = [name for name in self._layout.keywords if name not in self._lists]
         query = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
-        return query.select(["id", "part", "deleted", "vector", *keywords]).to_arrow()
+        return read(query.select(["id", "part", "deleted", "vector", *keywords]).to_arrow)
 
     def optimize(self) -> None:
-        """Compact the small files of single writes, drop old versions, and let the vector index follow growth.
-
-        Versions of the last ten minutes stay, as another process may still be reading them.
-        """
+        """Compact the small files of single writes, drop old versions, and let the vector index follow growth."""
+        rewrite_long_history(self._table)
         if self.count_vectors() >= ANN_ROWS and not self._has_ann_index():
-            self._table.create_index(metric="cosine", vector_column_name="vector", index_type="IVF_SQ", name=_ANN_INDEX)
-        self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
+            self._table.create_index("vector", config=IvfSq(distance_type="cosine"), name=_ANN_INDEX)
+        clean(self._table)
+        self._sync()
 
     @property
     def fragments(self) -> int:
@@ -198,7 +266,7 @@ class VectorTable:
         return [(row["id"], row["part"]) for row in rows]
 
     def _select(self, where: Filter, columns: list[str], *, first_part: bool = False) -> pa.Table:
-        return self._table.search().where(self._sql(where, first_part=first_part)).select(columns).to_arrow()
+        return read(self._table.search().where(self._sql(where, first_part=first_part)).select(columns).to_arrow)
 
     def _amended(self, records: Sequence[Record]) -> pa.Table:
         """Return the rows of stored records with new columns and their vectors as they are."""
@@ -234,6 +302,22 @@ class VectorTable:
 
 def _tombstones(parts: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
     return [{"id": id_, "part": part, "deleted": True} for id_, part in parts]
+
+
+def _each(query: Any) -> Iterator[Record]:
+    """Yield the records that a query finds; taken up again when the version that it reads is cleaned meanwhile."""
+    seen: set[str] = set()
+    for attempt in range(_ATTEMPTS):
+        try:
+            for batch in query.to_batches(_SCAN_BATCH):
+                new = [record for record in batch.to_pylist() if record["id"] not in seen]
+                seen.update(record["id"] for record in new)
+                yield from new
+        except RuntimeError as error:
+            if attempt == _ATTEMPTS - 1 or not is_cleaned(error):
+                raise
+        else:
+            return
 
 
 _LIVE = In("deleted", (False,))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from runtime_memory.errors import InvalidInputError
-from runtime_memory.secrets import mask
+from runtime_memory.secrets import mask, mask_nested
 
 __all__ = [
     "MAX_CHARACTERS",
@@ -35,11 +35,12 @@ MAX_CHARACTERS = 4_000_000
 MAX_LABEL = 500
 MAX_LIMIT = 100_000
 MAX_ORIGIN = 8_000
+_MASKED_LABELS = frozenset({"a tag", "session", "turn"})  # the others say who sees what: masked, two could become one
 _NOT_IN_LABELS = frozenset({"Cc", "Cs", "Zl", "Zp"})  # joiners and spaces of other scripts are part of names
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-def text(value: object) -> str:
+def text(value: object, *, allow_secrets: bool = False) -> str:
     """Return content that can be stored: as given, but with invalid Unicode mended and secrets masked.
 
     Raises InvalidInputError for what is no text, is empty, or is too long.
@@ -53,7 +54,8 @@ def text(value: object) -> str:
             f"content has {len(value):,} characters, more than the {MAX_CHARACTERS:,} of one memory; "
             "import it as a file (mem import), which cuts it into sections"
         )
-    return mask(mend(value)).text
+    mended = mend(value)
+    return mended if allow_secrets else mask(mended).text
 
 
 def mend(value: str) -> str:
@@ -76,21 +78,26 @@ def choice(kind: type[_Choice], value: Any, name: str) -> _Choice:
 
 
 def origin(value: object) -> str:
-    """Return where an imported memory came from; a path may hold any character."""
+    """Return where an imported memory came from, secrets masked; a path may hold any character."""
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > MAX_ORIGIN:
         raise InvalidInputError(f"an origin must be a text of at most {MAX_ORIGIN} characters")
-    return mend(value)
+    return mask(mend(value)).text
 
 
 def label(value: object, name: str) -> str:
-    """Return a project, user, profile, session or tag; None and empty give an empty string."""
+    """Return a project, user, profile, session or tag; None and empty give an empty string.
+
+    Secrets are masked in what is a mere note: a tag, a session, a turn.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
         raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     folded = mend(value).strip()
+    if name in _MASKED_LABELS:
+        folded = mask(folded).text
     if value and not folded:
         raise InvalidInputError(f"{name} is nothing but white space; leave it out, or name one")
     if len(folded) > MAX_LABEL or any(unicodedata.category(c) in _NOT_IN_LABELS for c in folded):
@@ -107,12 +114,13 @@ def tag_list(values: object) -> list[str]:
     )
 
 
-def json_object(value: object) -> str:
-    """Return metadata as JSON text."""
+def json_object(value: object, *, allow_secrets: bool = False) -> str:
+    """Return metadata as JSON text, with secrets masked at any depth."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"metadata must be an object, not {type(value).__name__}")
     try:
-        return mend(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+        given = dict(value) if allow_secrets else mask_nested(dict(value))
+        return mend(json.dumps(given, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"metadata cannot be written as JSON: {error}") from error
 

@@ -11,7 +11,10 @@ RuntimeMemoryError
 │   ├── StoreDamagedError      what is on disk cannot be read as a store
 │   ├── StoreFormatError       written by a newer version of Runtime Memory
 │   └── StoreClosedError       used after close(), or in a forked child
-└── EmbeddingError             the embedding model cannot be found, loaded or run
+├── EmbeddingError             the embedding model cannot be found, loaded or run
+├── DependencyError            a package that only this part needs is not installed
+├── ServerError                the MCP server cannot start: its address, or its token
+└── ClientConfigError          an MCP client's configuration cannot be read or changed safely
 
 A message says what happened and what to do next.
 """
@@ -20,10 +23,13 @@ from __future__ import annotations
 
 __all__ = [
     "AmbiguousIdError",
+    "ClientConfigError",
+    "DependencyError",
     "EmbeddingError",
     "InvalidInputError",
     "MemoryNotFoundError",
     "RuntimeMemoryError",
+    "ServerError",
     "SettingsError",
     "StoreBusyError",
     "StoreClosedError",
@@ -80,3 +86,15 @@ class StoreClosedError(StoreError):
 
 class EmbeddingError(RuntimeMemoryError):
     """The embedding model cannot be found, loaded or run."""
+
+
+class DependencyError(RuntimeMemoryError):
+    """A package that only this part needs is not installed."""
+
+
+class ServerError(RuntimeMemoryError):
+    """The MCP server cannot start with this address or this token."""
+
+
+class ClientConfigError(RuntimeMemoryError):
+    """An MCP client's configuration cannot be read, or not changed without losing something."""

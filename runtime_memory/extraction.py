@@ -72,7 +72,7 @@ def question(turns: Sequence[str], stored: Sequence[Memory]) -> str:
     """Return what the model is asked about these turns, with the stored memories that come closest to them."""
     shown = [{"id": m.id, "category": m.category, "content": m.content[:_SHOWN_CONTENT]} for m in stored]
     memories = "\n".join(json.dumps(each, ensure_ascii=False) for each in shown) or "(none)"
-    transcript = mask("\n\n".join(turns)).text
+    memories, transcript = mask(memories).text, mask("\n\n".join(turns)).text
     return (
         f"<stored_memories>\n{_TAG.sub(_OPENED, memories)}\n</stored_memories>\n\n"
         f"<transcript>\n{_TAG.sub(_OPENED, transcript)}\n</transcript>"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +12,12 @@ from pathlib import Path
 from runtime_memory.errors import (
     RuntimeMemoryError,
     StoreBusyError,
+    StoreClosedError,
     StoreDamagedError,
     StoreUnavailableError,
 )
 
-__all__ = ["store_errors"]
+__all__ = ["forked", "store_errors"]
 
 _UNAVAILABLE = {
     errno.EACCES: "permission is missing; make the folder writable, or set RUNTIME_MEMORY_DB to another one",
@@ -34,10 +37,34 @@ _PHRASES = {
     "not a directory": errno.ENOTDIR,
 }
 
+_forked_from: list[int] = []
+
+
+def forked() -> bool:
+    """Tell whether this process was forked after LanceDB was loaded: its threads are gone, its locks may be held."""
+    return bool(_forked_from)
+
+
+def _remember_fork() -> None:
+    if "lancedb" in sys.modules:
+        _forked_from.append(os.getppid())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remember_fork)
+
 
 @contextmanager
 def store_errors(folder: Path) -> Iterator[None]:
-    """Raise errors of the file system, LanceDB, Tantivy and the lock as StoreErrors that name the folder."""
+    """Raise errors of the file system, LanceDB, Tantivy and the lock as StoreErrors that name the folder.
+
+    Raises StoreClosedError at once in a process in which none of them can work.
+    """
+    if forked():
+        raise StoreClosedError(
+            "this process was forked from one that uses a store, and LanceDB does not survive a fork; start processes "
+            "with the method 'spawn', and open the store in each of them"
+        )
     try:
         yield
     except RuntimeMemoryError:
@@ -52,8 +79,10 @@ def _mapped(error: BaseException, folder: Path) -> RuntimeMemoryError | None:
     import filelock
 
     if isinstance(error, filelock.Timeout):
+        holder = getattr(error, "holder", None) or "another process"
         return StoreBusyError(
-            f"another process has been writing to {folder} for too long; try again, or look for a process that hangs"
+            f"{folder} is locked for writing by {holder}, and was not free in time; try again. If that process "
+            "hangs, end it, and the lock is free. RUNTIME_MEMORY_LOCK_TIMEOUT is how long to wait."
         )
     reason = _unavailable(error)
     if reason is not None:

@@ -21,7 +21,7 @@ except ImportError:
     _Base = object
 
 NEEDED = (
-    *("runtime_memory", "provider", "filelock", "huggingface_hub", "lancedb", "numpy", "pyarrow"),
+    *("runtime_memory", "provider", "filelock", "huggingface_hub", "lancedb", "markdown_it", "numpy", "pyarrow"),
     *("pydantic_settings", "regex", "safetensors", "tantivy", "threadpoolctl", "tokenizers", "yaml"),
 )
 

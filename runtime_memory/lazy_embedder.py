@@ -16,23 +16,36 @@ _RETRY_SECONDS = 300.0
 
 
 class LazyEmbedder:
-    """Hand out the embedder, or None with ``problem`` saying why; a failed load is tried again after five minutes."""
+    """Hand out the embedder, or None with ``problem`` saying why; a failed load is tried again after five minutes.
 
-    def __init__(self, load: Callable[[], Embedder]) -> None:
+    ``patience`` is how many seconds a caller waits for another thread that is loading; None for as long as it takes.
+    """
+
+    def __init__(
+        self, load: Callable[[], Embedder], *, loaded: Embedder | None = None, patience: float | None = None
+    ) -> None:
         self._load = load
         self._loading = threading.Lock()
-        self._embedder: Embedder | None = None
+        self._embedder = loaded
+        self._patience = -1.0 if patience is None else patience
         self._failed_at: float | None = None
         self.problem: str | None = None
 
-    def get(self, *, wait: bool = True) -> Embedder | None:
-        """Return the embedder; without ``wait``, None while another thread loads it or nobody has begun to."""
+    def get(self, *, wait: bool = True, patiently: bool = False) -> Embedder | None:
+        """Return the embedder; without ``wait``, None while another thread loads it or nobody has begun to.
+
+        ``patiently`` waits for that thread as long as it takes.
+        """
         if self._embedder is not None or not wait:
             return self._embedder
-        with self._loading:
+        if not self._loading.acquire(timeout=-1.0 if patiently else self._patience):
+            return None
+        try:
             if self._embedder is None and self._may_try():
                 self._try()
             return self._embedder
+        finally:
+            self._loading.release()
 
     def start(self) -> None:
         """Begin to load on a thread of its own, and return at once."""

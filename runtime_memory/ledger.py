@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from indexes.events import EventLog
@@ -24,32 +26,30 @@ class OutcomeLedger:
     def evidence(self) -> Mapping[str, Evidence]:
         """Return the evidence by memory id, as of the newest commit."""
         with self._lock:
-            if events := self._log.unread():
-                self._evidence = fold((_event(row) for row in events), self._evidence)
+            events, anew = self._log.unread()
+            if events or anew:
+                self._evidence = fold((_event(row) for row in events), {} if anew else self._evidence)
             return self._evidence
 
-    def append(self, events: Sequence[OutcomeEvent], *, session: str, turn: str, origin: str) -> None:
+    def append(self, events: Sequence[OutcomeEvent]) -> None:
         """Record reports in one commit."""
-        self._log.append(
-            [
-                {
-                    "memory_id": event.memory_id,
-                    "outcome": event.outcome.value,
-                    "weight": event.weight,
-                    "at": event.at,
-                    "session": session,
-                    "turn": turn,
-                    "origin": origin,
-                }
-                for event in events
-            ]
-        )
+        self._log.append([{**asdict(event), "outcome": event.outcome.value} for event in events])
+
+    def missing(self, events: Iterable[OutcomeEvent]) -> list[OutcomeEvent]:
+        """Return the reports that are not recorded yet; of equal ones, as many as there are too few."""
+        wanted = list(events)
+        recorded = Counter(self.history({event.memory_id for event in wanted}))
+        return [event for event in wanted if not _take(recorded, event)]
+
+    def history(self, ids: Collection[str]) -> Iterator[OutcomeEvent]:
+        """Yield every report about these memories, in no order."""
+        yield from (_event(row) for row in self._log.about("memory_id", ids))
+
+
+def _take(recorded: Counter[OutcomeEvent], event: OutcomeEvent) -> bool:
+    recorded[event] -= 1
+    return recorded[event] >= 0
 
 
 def _event(row: Mapping[str, Any]) -> OutcomeEvent:
-    return OutcomeEvent(
-        memory_id=row["memory_id"],
-        outcome=Outcome(row["outcome"]),
-        weight=row["weight"],
-        at=row["at"],
-    )
+    return OutcomeEvent(**{**row, "outcome": Outcome(row["outcome"])})

@@ -83,7 +83,12 @@ class NewMemory:
 
     ``scope`` defaults to ``project`` when a project is given, to ``global`` otherwise; ``created_at`` to now (a naive
     time is taken as UTC). ``supersedes`` is the id of a memory that this one corrects: it is archived in the same
-    commit. ``user`` and ``profile`` say whom it belongs to (None: the owner, the default profile).
+    commit. ``user`` and ``profile`` say whom it belongs to (None: the owner, the default profile). Secrets in its
+    content and metadata are masked unless ``allow_secrets``.
+
+    The rest is for what comes from elsewhere. ``origin`` says where it was (a file and an anchor in it) and
+    ``origin_hash`` what was there, ``imported_at`` when it came. ``id``, ``updated_at`` and
+    ``archived`` keep those of an earlier store; by default they are new, now and False.
     """
 
     content: str
@@ -100,6 +105,12 @@ class NewMemory:
     created_at: datetime | None = None
     supersedes: str | None = None
     origin: str | None = None
+    origin_hash: str | None = None
+    imported_at: datetime | None = None
+    id: str | None = None
+    updated_at: datetime | None = None
+    archived: bool = False
+    allow_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,23 +133,32 @@ class Memory:
     archived: bool
     supersedes: str | None
     origin: str | None
+    origin_hash: str | None = None
+    imported_at: datetime | None = None
     outcome_score: float = 0.0
     uses: int = 0
 
 
 class Written(NamedTuple):
-    """A memory that a write left in the store; ``duplicate`` when it had been there before."""
+    """A memory that a write left in the store.
+
+    ``duplicate`` when it had been there before; ``updated`` when it was there, by its id, in an older version.
+    ``masked`` are the kinds of secret that were masked in it, as in ``aws key``.
+    """
 
     memory: Memory
     duplicate: bool
+    updated: bool = False
+    masked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """A memory found, and why it stands where it does.
 
-    ``score`` is ``fused`` (0 to 1) plus ``outcome_term``. Ranks count from 1; a rank, a cosine or a BM25 score is None
-    where that arm did not find the memory. ``coverage`` is the share of the query's terms, weighted by how telling
+    ``score`` is ``fused`` (0 to 1) plus ``outcome_term`` plus ``suspect_term``, which is below 0 for a memory that
+    reads like an instruction; ``suspect`` says why it does. Ranks count from 1; a rank, a cosine or a BM25 score is
+    None where that arm did not find the memory. ``coverage`` is the share of the query's terms, weighted by how telling
     they are, that the memory holds; ``relevance`` is the evidence that the gate of automatic recall weighs.
     ``passage`` is the part of a long memory that was found, None where that is its beginning. ``dropped`` says why
     ``recall`` leaves the memory out, where it does.
@@ -156,6 +176,8 @@ class SearchResult:
     relevance: float
     passage: str | None = None
     dropped: str | None = None
+    suspect: str | None = None
+    suspect_term: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,12 +27,19 @@ _GAIN = {Outcome.WORKED: (1.0, 0.0), Outcome.PARTIAL: (4 / 19, 0.0), Outcome.FAI
 
 @dataclass(frozen=True, slots=True)
 class OutcomeEvent:
-    """One report about one memory; ``weight`` below 1 for evidence that named no memory."""
+    """One report about one memory.
+
+    ``weight`` is below 1 for evidence that named no memory, and above it for several reports in one, as another store
+    may keep them. ``session``, ``turn`` and ``origin`` (who reported) are for reading; they count for nothing.
+    """
 
     memory_id: str
     outcome: Outcome
     weight: float
     at: datetime
+    session: str = ""
+    turn: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

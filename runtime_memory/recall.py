@@ -11,11 +11,30 @@ from indexes.fusion import Fusion, Hit, apply_outcomes, fuse
 from runtime_memory.models import Memory, SearchMode, SearchResult
 from runtime_memory.outcomes import FAILING_SCORE
 from runtime_memory.relevance import Gate, coverage, latin_share
+from runtime_memory.suspicion import suspicion
 
-__all__ = ["Found", "admit", "near_duplicates", "rank", "results"]
+__all__ = [
+    "RECORD_MARGIN",
+    "SUSPECT_PENALTY",
+    "Found",
+    "admit",
+    "contradict",
+    "near_duplicates",
+    "newer_first",
+    "rank",
+    "results",
+]
+
+SUSPECT_PENALTY = 0.3
+"""What a memory that reads like an instruction loses of its score: it falls behind every other one that is found with a
+score less than this below its own, and behind no other."""
 
 _DUPLICATE_OVERLAP = 0.8
 _REPLACED = 2
+_SAME_SUBJECT = 0.7
+RECORD_MARGIN = 0.1
+"""How much better an outcome score must be to decide between memories that contradict each other: less than a full
+report makes, more than a few that named no memory."""
 _SAME_BM25 = 0.01
 _SAME_COSINE = 0.2
 _NEGATIONS = frozenset(
@@ -60,7 +79,11 @@ def results(
     passages: Mapping[str, str],
     gate: Gate,
 ) -> list[SearchResult]:
-    """Return ranked ids as results with their reasons; ids without a memory are left out."""
+    """Return ranked ids as results with their reasons, best first; ids without a memory are left out.
+
+    A memory that reads like an instruction, or whose found passage does, loses ``SUSPECT_PENALTY``; the others keep
+    their order.
+    """
     text = {id_: (place, score) for place, (id_, score) in enumerate(found.text, start=1)}
     vectors = {id_: (place, cosine) for place, (id_, cosine) in enumerate(found.vectors, start=1)}
     latin = latin_share(found.query)
@@ -71,10 +94,12 @@ def results(
         text_rank, bm25 = text.get(id_, (None, None))
         vector_rank, cosine = vectors.get(id_, (None, None))
         covered = coverage(found.weights, _terms(memories[id_].content))
+        suspect = suspicion(memories[id_].content) or suspicion(passages.get(id_, ""))
+        penalty = -SUSPECT_PENALTY if suspect else 0.0
         listed.append(
             SearchResult(
                 memory=memories[id_],
-                score=score,
+                score=score + penalty,
                 fused=fused[id_],
                 outcome_term=score - fused[id_],
                 vector_rank=vector_rank,
@@ -84,8 +109,12 @@ def results(
                 coverage=covered,
                 relevance=gate.relevance(cosine, covered, latin),
                 passage=passages.get(id_),
+                suspect=suspect,
+                suspect_term=penalty,
             )
         )
+    if any(result.suspect for result in listed):
+        listed.sort(key=lambda result: result.score, reverse=True)
     return listed
 
 
@@ -129,22 +158,39 @@ def near_duplicates(one: str, other: str) -> bool:
 
 
 def newer_first(listed: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return results with the newer of two contradicting memories before the older.
+    """Return results with the better of two contradicting memories before the other: by record, else the newer.
 
-    Two memories contradict each other when they differ in a word or two only and match the query equally: which
-    colour, which port, whose name. A better outcome record keeps the older one ahead.
+    Memories that say nearly the same contradict each other: which colour, which port, whose name. What became of them
+    tells which is right, and says nothing about other memories: so the record that is better by ``RECORD_MARGIN`` goes
+    first, however far the scores are apart. Of records that are alike, the newer goes first where the two differ in a
+    word or two and match the query equally. One that reads like an instruction passes no other.
     """
     ordered = list(listed)
     for place, result in enumerate(ordered):
         for later in range(place + 1, len(ordered)):
-            if _corrects(ordered[later], result):
+            if _goes_before(ordered[later], result):
                 ordered.insert(place, ordered.pop(later))
                 result = ordered[place]  # noqa: PLW2901 - the place has a new tenant
     return ordered
 
 
+def contradict(one: str, other: str) -> bool:
+    """Tell whether two texts are near enough in their terms that at most one of them is to be believed."""
+    terms, others = _terms(one), _terms(other)
+    return terms != others and len(terms & others) >= _SAME_SUBJECT * max(len(terms), len(others))
+
+
+def _goes_before(later: SearchResult, earlier: SearchResult) -> bool:
+    better = later.memory.outcome_score - earlier.memory.outcome_score
+    if better < -RECORD_MARGIN or later.suspect_term < earlier.suspect_term:
+        return False
+    if better >= RECORD_MARGIN and contradict(later.memory.content, earlier.memory.content):
+        return True
+    return _corrects(later, earlier)
+
+
 def _corrects(newer: SearchResult, older: SearchResult) -> bool:
-    if newer.memory.created_at <= older.memory.created_at or newer.outcome_term < older.outcome_term:
+    if newer.memory.created_at <= older.memory.created_at:
         return False
     if abs((newer.bm25 or 0.0) - (older.bm25 or 0.0)) > _SAME_BM25 * (older.bm25 or 1.0):
         return False

@@ -14,12 +14,14 @@ import pyarrow as pa
 from indexes.layout import Layout, Record
 from runtime_memory import content
 from runtime_memory.errors import InvalidInputError
-from runtime_memory.models import Memory, MemoryCategory, MemoryScope, MemorySource, NewMemory
-from runtime_memory.outcomes import NO_EVIDENCE, Evidence, outcome_score
+from runtime_memory.models import Memory, MemoryCategory, MemoryScope, MemorySource, NewMemory, Outcome
+from runtime_memory.outcomes import NO_EVIDENCE, Evidence, OutcomeEvent, outcome_score
+from runtime_memory.secrets import masked_since
 
-__all__ = ["LAYOUT", "OUTCOME_SCHEMA", "new_record", "to_memory"]
+__all__ = ["LAYOUT", "OUTCOME_SCHEMA", "checked_event", "masked_kinds", "new_record", "to_memory"]
 
 _TIME = pa.timestamp("us", tz="UTC")
+MAX_WEIGHT = 1_000_000
 
 LAYOUT = Layout(
     columns=(
@@ -34,13 +36,15 @@ LAYOUT = Layout(
         pa.field("archived", pa.bool_()),
         pa.field("supersedes", pa.string()),
         pa.field("origin", pa.string()),
+        pa.field("origin_hash", pa.string()),
+        pa.field("imported_at", _TIME),
     ),
     keywords=(
         *("content_hash", "category", "scope", "project", "user", "profile", "session", "source"),
         *("tags", "archived", "supersedes", "origin"),
     ),
 )
-"""An absent project, user, profile, session, ``supersedes`` or origin is the empty string."""
+"""An absent project, user, profile, session, ``supersedes``, origin or its hash is the empty string."""
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -57,11 +61,13 @@ OUTCOME_SCHEMA = pa.schema(
 
 def new_record(new: NewMemory, now: datetime) -> Record:
     """Return the record of a new memory, checked; raises InvalidInputError."""
-    body = content.text(new.content)
+    body = content.text(new.content, allow_secrets=new.allow_secrets)
     project = content.label(new.project, "project")
     session = content.label(new.session, "session")
+    source = content.choice(MemorySource, new.source, "source")
+    came = new.imported_at
     return {
-        "id": new_id(now),
+        "id": content.label(new.id, "id") or new_id(now),
         "content": body,
         "content_hash": content.content_hash(body),
         "category": content.choice(MemoryCategory, new.category, "category").value,
@@ -70,22 +76,44 @@ def new_record(new: NewMemory, now: datetime) -> Record:
         "user": content.label(new.user, "user"),
         "profile": content.label(new.profile, "profile"),
         "session": session,
-        "source": content.choice(MemorySource, new.source, "source").value,
+        "source": source.value,
         "tags": content.tag_list(new.tags),
-        "metadata": content.json_object(new.metadata),
+        "metadata": content.json_object(new.metadata, allow_secrets=new.allow_secrets),
         "created_at": content.moment(new.created_at or now, "created_at"),
-        "updated_at": now,
-        "archived": False,
+        "updated_at": content.moment(new.updated_at or now, "updated_at"),
+        "archived": bool(new.archived),
         "supersedes": content.label(new.supersedes, "supersedes"),
         "origin": content.origin(new.origin),
+        "origin_hash": content.label(new.origin_hash, "origin_hash"),
+        "imported_at": None if came is None else content.moment(came, "imported_at"),
     }
+
+
+def masked_kinds(new: NewMemory, record: Record) -> tuple[str, ...]:
+    """Return the kinds of secret that were masked on the way from a new memory to its record."""
+    kept = "\n".join((record["content"], record["metadata"], record["session"], record["origin"], *record["tags"]))
+    given = (new.content, new.metadata, new.session, new.origin, new.tags)
+    return masked_since(lambda: "\n".join(map(str, given)), kept)
+
+
+def checked_event(event: OutcomeEvent) -> OutcomeEvent:
+    """Return a report that can be stored; raises InvalidInputError."""
+    if not 0 < content.number(event.weight, "weight") <= MAX_WEIGHT:
+        raise InvalidInputError(f"weight must be above 0 and at most {MAX_WEIGHT}, not {event.weight!r}")
+    return OutcomeEvent(
+        memory_id=event.memory_id,
+        outcome=content.choice(Outcome, event.outcome, "outcome"),
+        weight=float(event.weight),
+        at=content.moment(event.at, "at"),
+        session=content.label(event.session, "session"),
+        turn=content.label(event.turn, "turn"),
+        origin=content.label(event.origin, "origin"),
+    )
 
 
 def to_memory(record: Record, evidence: Evidence = NO_EVIDENCE, *, now: datetime) -> Memory:
     """Return a record as a memory, with its outcome score as of ``now``."""
-    absent: dict[str, Any] = {
-        name: record[name] or None for name in ("project", "user", "profile", "session", "supersedes", "origin")
-    }
+    absent: dict[str, Any] = {name: record[name] or None for name in _OPTIONAL}
     return Memory(
         id=record["id"],
         content=record["content"],
@@ -97,6 +125,7 @@ def to_memory(record: Record, evidence: Evidence = NO_EVIDENCE, *, now: datetime
         created_at=record["created_at"],
         updated_at=record["updated_at"],
         archived=record["archived"],
+        imported_at=record["imported_at"],
         outcome_score=outcome_score(evidence, now),
         uses=evidence.uses,
         **absent,
@@ -113,6 +142,7 @@ def new_id(now: datetime) -> str:
     return str(uuid.UUID(int=millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | noise))
 
 
+_OPTIONAL = ("project", "user", "profile", "session", "supersedes", "origin", "origin_hash")
 _COUNTER_BITS = 12
 _id_lock = threading.Lock()
 _last_id = 0

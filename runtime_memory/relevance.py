@@ -23,7 +23,7 @@ import regex
 
 from indexes.text import idf
 
-__all__ = ["Gate", "coverage", "gate_for", "latin_share", "rarity"]
+__all__ = ["Gate", "coverage", "gate_for", "is_calibrated", "latin_share", "rarity"]
 
 _REFERENCE_SIZE = 60
 _LETTER = regex.compile(r"\p{L}")
@@ -43,7 +43,7 @@ class Gate:
     base: float
     growth: float
     follow: float = 0.75
-    least: int = 10
+    least: int = 5
     most: int = 1000
     other_scripts: float = 1.0
 
@@ -71,6 +71,11 @@ def gate_for(identity: str | None) -> Gate:
         return TEXT_GATE
     gates = _calibrated()
     return gates.get(identity) or gates["default"]
+
+
+def is_calibrated(identity: str) -> bool:
+    """Tell whether an embedding model has a gate of its own; another gets one that suits most."""
+    return identity in _calibrated()
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import fmean
@@ -12,6 +12,7 @@ from statistics import fmean
 from indexes.analysis import analyze_query
 from indexes.filters import All, Filter, In
 from indexes.fusion import Fusion
+from indexes.layout import Record
 from indexes.text import TextHit, TextIndex
 from indexes.vectors import VectorHit
 from runtime_memory import content, recall
@@ -43,10 +44,16 @@ class Searching:
     ledger: OutcomeLedger
     model: LazyEmbedder | None
     wait: bool
-    fusion: Fusion
+    given_fusion: Fusion | None
     clock: Callable[[], datetime]
     problem: str | None = None
     """Why the last search went without vectors, None when it had them."""
+
+    @property
+    def fusion(self) -> Fusion:
+        """The weights in use: those given, else those that the store was tuned to, else the default ones."""
+        weights = self.database.manifest.weights
+        return self.given_fusion or (Fusion(**weights) if weights else Fusion())
 
     def search(self, query: object, where: Filter, limit: object, min_score: float) -> list[SearchResult]:
         """Return the best results for a query, whatever their relevance."""
@@ -97,9 +104,14 @@ class Searching:
             path=str(self.database.folder),
         )
 
-    def memory(self, record: Mapping[str, object]) -> Memory:
+    def memory(self, record: Record) -> Memory:
         """Return a record as a memory with its outcomes."""
-        return to_memory(record, self.ledger.evidence().get(str(record["id"]), NO_EVIDENCE), now=self.clock())
+        return self.memories([record])[0]
+
+    def memories(self, records: Iterable[Record]) -> list[Memory]:
+        """Return records as memories with their outcomes, all as of one moment."""
+        evidence, now = self.ledger.evidence(), self.clock()
+        return [to_memory(record, evidence.get(record["id"], NO_EVIDENCE), now=now) for record in records]
 
     def find(self, query: str, where: Filter, limit: int) -> Found:
         """Return what each arm finds, before any fusion."""

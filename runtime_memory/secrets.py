@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
-__all__ = ["Masked", "mask"]
+__all__ = ["Masked", "mask", "mask_nested", "masked_since"]
 
 
 class Masked(NamedTuple):
@@ -24,22 +25,65 @@ def mask(text: str) -> Masked:
     """
     kinds: list[str] = []
     lowered = text.lower()
-    for rule in _RULES:
-        if any(hint in lowered for hint in rule.hints):
+    hints = {hint for hint in _all_hints() if hint in lowered}
+    for rule in _RULES if hints else ():
+        if not hints.isdisjoint(rule.hints) and _may_match(rule, lowered):
             text = rule.pattern.sub(_masking(rule, kinds), text)
     return Masked(text, tuple(dict.fromkeys(kinds)))
+
+
+def _may_match(rule: _Rule, lowered: str) -> bool:
+    return rule.sieve is None or not lowered.isascii() or rule.sieve.search(lowered) is not None
+
+
+@cache
+def _all_hints() -> tuple[str, ...]:
+    return tuple({hint for rule in _RULES for hint in rule.hints})
+
+
+def mask_nested(value: Any, name: str = "") -> Any:
+    """Return a JSON value with every secret in it masked, also what its name alone gives away, and the names too."""
+    if isinstance(value, dict):
+        masked: dict[Any, Any] = {}
+        for key, each in value.items():
+            shown = mask(key).text if isinstance(key, str) else key
+            while shown in masked:  # two names that are secrets
+                shown = f"{shown} again"
+            masked[shown] = mask_nested(each, str(shown))
+        return masked
+    if isinstance(value, list | tuple):
+        return [mask_nested(each, name) for each in value]
+    if isinstance(value, str):
+        alone = mask(value)
+        return alone.text if alone.kinds or not name else _mask_named(name, value)
+    return _mask_named(name, value) if name and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _mask_named(name: str, value: Any) -> Any:
+    kinds = mask(f'{name}="{value}"').kinds
+    return f"[masked: {kinds[0]}]" if kinds else value
+
+
+def masked_since(given: Callable[[], str], kept: str) -> tuple[str, ...]:
+    """Return the kinds of secret that are masked in a text and were not in the one that it was made from."""
+    if "[masked: " not in kept:
+        return ()
+    before = given()
+    return tuple(dict.fromkeys(kind for kind in _MASK.findall(kept) if f"[masked: {kind}]" not in before))
 
 
 class _Rule(NamedTuple):
     """A secret is what ``pattern`` finds, without the group ``before`` and unless ``harmless`` says so.
 
-    The pattern is tried on texts that hold one of the hints, which are in lower case.
+    The pattern is tried on texts that hold one of the hints, which are in lower case; where it is slow, and the text
+    is ASCII, only on those in which the ``sieve`` finds something once they are in lower case.
     """
 
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     harmless: Callable[[re.Match[str]], bool] = lambda _: False
+    sieve: re.Pattern[str] | None = None
 
 
 def _masking(rule: _Rule, kinds: list[str]) -> Callable[[re.Match[str]], str]:
@@ -65,11 +109,12 @@ def _token(kind: str, pattern: str, *hints: str) -> _Rule:
 
 
 _PLACEHOLDERS = frozenset(
-    "changeme example foobar null none string text token secret password passwd passphrase true false required "
-    "optional unset user username hidden redacted".split()
+    "changeme example foobar null none string text token secret password passwd pass pwd passphrase true false "
+    "required optional unset user username hidden redacted".split()
 )
 _ELSEWHERE = ("$", "<", "{", "[", "%", "*", "your", "os.", "env.", "process.", "secrets.", "/", "./", "~")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_MASK = re.compile(r"\[masked: ([a-z ]+)\]")
 _DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
 _SYMBOL = re.compile(r"[!#$%&*+=?@^|~]")
 
@@ -87,6 +132,32 @@ def _is_open_address(found: re.Match[str]) -> bool:
 
 def _is_prose(found: re.Match[str]) -> bool:
     return re.fullmatch(r"[a-z-]+", found["value"]) is not None
+
+
+# What else follows "the password is", beside passwords of letters alone.
+_OF_A_PASSWORD = frozenset(
+    """
+    above again alone alphanumeric ascii bcrypt below blank boolean broken bytes char clear cleartext complex
+    correct data different double easy elsewhere email empty enough equal expired fake false field fine first
+    forgotten found fresh given gone great hard hash hashes here hidden identical incorrect input insecure
+    inside integer invalid irrelevant kept known legacy literally lost lowercase mandatory masked mine missing
+    never number object obsolete okay once outside plain plaintext prompt public random ready reset right rotten
+    safe same secretstr secure sensitive short shown simple somewhere stale still stolen strong taken theirs
+    there twice unclear undefined unique unknown unsafe unset uppercase useless valid value varchar visible weak
+    written wrong yours
+    """.split()
+)
+_LIKE_AN_ADJECTIVE = re.compile(r"[a-z]+(?:ed|ing|able|ible|ory|al|ive|ful|less|ous|ant|ent|ary|ic|ly)", re.IGNORECASE)
+
+
+def _is_of_a_password(found: re.Match[str]) -> bool:
+    value = found["value"].lower()
+    return (
+        value in _OF_A_PASSWORD
+        or _is_placeholder(value)
+        or value == (found.groupdict().get("user") or "").lower()
+        or _LIKE_AN_ADJECTIVE.fullmatch(value) is not None
+    )
 
 
 def _is_no_secret(found: re.Match[str]) -> bool:
@@ -118,6 +189,11 @@ _NAMED = re.compile(
     rf"(?P<value>(?(quote)[^\s\"'`]+(?=[\"'`])|[^{_END}]*[^{_END}.:](?![A-Za-z0-9_(\[{{])))",
     re.IGNORECASE,
 )
+_NAMING = re.compile(
+    r"(?:pass(?:word|wd|phrase|code|wort|e)|pwd|kennwort|senha|key|secret|token)(?:_[a-z0-9]+)?[\"'`]?"
+    rf"(?: (?:for|of|to|on|in|at) [^\n.:=]{{1,40}}?)?\s*(?:{_JOINT})"
+)
+"""What every match of the pattern above has in it, in ASCII and lower case."""
 _OPTION = re.compile(
     rf"(?P<before>--(?P<name>[a-z-]{{0,20}}(?:{_NAMES}))(?P<joint> )(?P<quote>[\"'])?)(?P<value>[^\s\"'-][^\s\"']+)",
     re.IGNORECASE,
@@ -178,6 +254,24 @@ _RULES = (
         re.compile(r"(?P<before>\s(?:-u|--user)[ =]?[\"']?[\w.@-]{1,60}:)(?P<value>[^\s\"':]{4,})"),
         lambda found: found["value"].isdigit() or _is_placeholder(found["value"]),
     ),
+    _Rule(
+        "password",
+        ("password is", "password was", "passphrase is", "passcode is"),
+        re.compile(
+            r"(?i)(?P<before>\bpass(?:word|phrase|code) (?:is|was) )(?P<value>[a-z]{5,40})"
+            r"(?=\s*(?:[.,;!)]?\s*\Z|[.,;!)\n](?!\w)))"
+        ),
+        _is_of_a_password,
+    ),
+    _Rule(
+        "password",
+        ("pass", "pwd", "pw"),
+        re.compile(
+            r"(?i)(?P<before>\b(?:user(?:name)?|login|account|e-?mail)\s?[:=]\s?[\"'`]?(?P<user>[^\s,;/|\"'`]{1,60})[\"'`]?"
+            r"[\s,;/|]{1,6}(?:and )?(?:password|passwd|pass|pwd|pw)\s?[:=]\s?)(?P<value>[a-z]{5,40})(?![\w(.\[:=])"
+        ),
+        _is_of_a_password,
+    ),
     _Rule("", _HINTS, _OPTION, _is_no_secret),
-    _Rule("", _HINTS, _NAMED, _is_no_secret),
+    _Rule("", _HINTS, _NAMED, _is_no_secret, _NAMING),
 )

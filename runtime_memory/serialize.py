@@ -9,9 +9,13 @@ from enum import Enum
 from typing import Any
 
 from runtime_memory.models import Explanation, Memory, SearchResult, StoreStats
+from runtime_memory.outcomes import OutcomeEvent
+from runtime_memory.plain_text import as_data
+from runtime_memory.suspicion import suspicion
 
 __all__ = [
     "explanation_json",
+    "export_json",
     "memories_json",
     "memory_json",
     "outcomes_json",
@@ -25,14 +29,20 @@ _DIGITS = 4
 
 
 def memory_json(memory: Memory, *, score: float | None = None, full: bool = True) -> dict[str, Any]:
-    """Return a memory: id, content, category, score and outcome_score, and with ``full`` everything else."""
+    """Return a memory: id, content, category, score and outcome_score, and with ``full`` everything else.
+
+    ``suspect`` is there for a memory that reads like an instruction, and says why. Without ``full`` it is for a model,
+    or a trace: the content is without secrets and hidden characters.
+    """
     brief = {
         "id": memory.id,
-        "content": memory.content,
+        "content": memory.content if full else as_data(memory.content),
         "category": memory.category.value,
         "score": None if score is None else round(score, _DIGITS),
         "outcome_score": round(memory.outcome_score, _DIGITS),
     }
+    if suspect := suspicion(memory.content):
+        brief["suspect"] = suspect
     if not full:
         return brief
     return brief | {f.name: _plain(getattr(memory, f.name)) for f in fields(memory) if f.name not in brief}
@@ -66,6 +76,17 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         "recalled": [result_json(result) for result in explanation.recalled],
         "dropped": [result_json(result) for result in explanation.dropped],
     }
+
+
+def export_json(memory: Memory, outcomes: Iterable[OutcomeEvent]) -> dict[str, Any]:
+    """Return a memory with every report about it, so that nothing is lost on the way to another store."""
+    exported = memory_json(memory) | {"outcomes": [_event_json(event) for event in outcomes]}
+    return {name: value for name, value in exported.items() if name not in {"score", "suspect"}}
+
+
+def _event_json(event: OutcomeEvent) -> dict[str, Any]:
+    told = {f.name: getattr(event, f.name) for f in fields(event) if f.name != "memory_id"}
+    return told | {"outcome": event.outcome.value, "at": timestamp(event.at)}
 
 
 def outcomes_json(memories: Iterable[Memory]) -> list[dict[str, Any]]:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime_memory.errors import SettingsError
+from runtime_memory.place import SCHEMES, Place, parse_options
 
 __all__ = ["ENV_PREFIX", "Settings"]
 
@@ -25,7 +26,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True, env_ignore_empty=True)
 
-    db: str = Field("~/.runtime-memory", description="Folder of the store.")
+    db: str = Field("~/.runtime-memory", description="Folder of the store, or s3://, gs:// or az://BUCKET/PREFIX.")
+    storage_options: Annotated[Mapping[str, str], NoDecode] = Field(
+        default_factory=dict,
+        repr=False,
+        description="For an object store: LanceDB's storage options, as JSON or as key=value with commas.",
+    )
     embedding: Literal["local", "null"] = Field(
         "local", description="'local' embeds with a model on this machine, 'null' searches by keywords only."
     )
@@ -46,6 +52,7 @@ class Settings(BaseSettings):
         "separate", description="'shared' lets every Hermes profile see every memory."
     )
     hermes_trace: str | None = Field(None, description="Path of a JSONL trace; unset for none.")
+    mcp_token: SecretStr | None = Field(None, description="The bearer token of the MCP server over HTTP.")
     lock_timeout: float = Field(30.0, gt=0, le=3600, description="Seconds to wait for another writer.")
 
     @field_validator("owners", mode="before")
@@ -59,17 +66,27 @@ class Settings(BaseSettings):
         if not value.strip():
             raise ValueError("it is empty; name a folder")
         if "://" in value:
-            raise ValueError("object stores are not supported yet; name a folder on this machine")
+            return _object_store(value.strip())
         try:
             Path(value).expanduser()
         except RuntimeError as error:
             raise ValueError(str(error)) from error
         return value
 
+    @field_validator("storage_options", mode="before")
+    @classmethod
+    def _options(cls, value: Any) -> Any:
+        return parse_options(value) if isinstance(value, str) else value
+
+    @property
+    def place(self) -> Place:
+        """Where the store is, with ``~`` expanded."""
+        return Place.of(self.db, self.storage_options)
+
     @property
     def folder(self) -> Path:
-        """The store's folder, with ``~`` expanded."""
-        return Path(self.db).expanduser()
+        """The store's folder; of a store on an object store, the folder that caches it on this machine."""
+        return self.place.folder
 
     @classmethod
     def load(cls, **values: Any) -> Settings:
@@ -93,8 +110,24 @@ class Settings(BaseSettings):
         return cls(**{**given, **defaults}), problems
 
 
+def _object_store(uri: str) -> str:
+    scheme, _, rest = uri.partition("://")
+    if scheme == "db":
+        raise ValueError(
+            "LanceDB Cloud and Enterprise tables cannot be used yet, as their API makes no tables with stable row ids, "
+            "by which a replica and the outcomes are kept current; name the bucket itself (s3://...), or a folder"
+        )
+    if scheme not in SCHEMES:
+        raise ValueError(f"name a folder, or a bucket with one of {', '.join(f'{each}://' for each in SCHEMES)}")
+    if not rest.strip("/"):
+        raise ValueError("it names no bucket; give s3://BUCKET/PREFIX")
+    return uri
+
+
 def _problem(item: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     name = str(item["loc"][0])
     variable = name if name in given else ENV_PREFIX + name.upper()
     value = given.get(name, os.environ.get(ENV_PREFIX + name.upper(), item.get("input")))
+    if name == "storage_options":  # there may be a secret in it
+        return f"{variable} is not valid: {str(item['msg']).lower()}"
     return f"{variable}={value!r} is not valid: {str(item['msg']).lower()}"

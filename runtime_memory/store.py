@@ -5,26 +5,18 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import heapq
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from functools import partial
+from itertools import islice
+from typing import Any
 
-from indexes.filters import All, Filter, In, matches
+from indexes.filters import All, In, matches
 from indexes.fusion import Fusion
-from indexes.layout import Record
 from runtime_memory import content
-from runtime_memory.database import Database, open_database
-from runtime_memory.embedding import Embedder, load_embedder
-from runtime_memory.errors import AmbiguousIdError, InvalidInputError, MemoryNotFoundError, StoreClosedError
-from runtime_memory.failures import store_errors
-from runtime_memory.lazy_embedder import LazyEmbedder
-from runtime_memory.ledger import OutcomeLedger
-from runtime_memory.maintenance import Maintenance
+from runtime_memory.database import Database
+from runtime_memory.errors import InvalidInputError
+from runtime_memory.ids import resolve
+from runtime_memory.judgements import Judged, gather
 from runtime_memory.models import (
     Explanation,
     Memory,
@@ -35,25 +27,21 @@ from runtime_memory.models import (
     StoreStats,
     Written,
 )
+from runtime_memory.opening import follows_tables
 from runtime_memory.outcomes import OutcomeEvent
 from runtime_memory.recall import Found
-from runtime_memory.searching import Searching
-from runtime_memory.settings import Settings
-from runtime_memory.visibility import Caller, in_project
-from runtime_memory.writing import Writing
+from runtime_memory.records import checked_event, masked_kinds
+from runtime_memory.tuning import Proposal, propose
+from runtime_memory.upkeep import OpenStore
+from runtime_memory.visibility import Caller, where
 
 __all__ = ["MemoryStore"]
 
-_SHORTEST_PREFIX = 4
-_SHOWN = 3
+_BATCH = 1_024
 _UNCHANGED: Any = object()
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class MemoryStore:
+class MemoryStore(OpenStore):
     """Long-term memory in one folder, shared by any number of threads and processes.
 
     The folder is made, and the model loaded, on first use. With ``background_model`` the model loads on a thread of
@@ -66,39 +54,6 @@ class MemoryStore:
     Every method raises RuntimeMemoryErrors alone: InvalidInputError for a bad value, MemoryNotFoundError for an
     unknown id, StoreErrors for what is wrong with the folder.
     """
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        embedder: Embedder | None = None,
-        background_model: bool = False,
-        fusion: Fusion | None = None,
-        clock: Callable[[], datetime] = _now,
-    ) -> None:
-        self.settings = settings or Settings.load()
-        self._fusion = fusion or Fusion()
-        self._clock = clock
-        self._wait_for_model = not background_model
-        self._model = _model(self.settings, embedder)
-        self._opening = threading.RLock()
-        self._parts: _Parts | None = None
-        self._closed = False
-
-    @classmethod
-    def open(cls, path: str | Path | None = None, **options: Any) -> Self:
-        """Return the store in a folder, by default that of the settings; options are those of the constructor."""
-        return cls(Settings.load(db=None if path is None else str(path)), **options)
-
-    def __enter__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the store."""
-        self.close()
 
     # Writing
 
@@ -113,12 +68,25 @@ class MemoryStore:
         """Store memories in few commits and return them in order; all are checked before any is stored."""
         return [written.memory for written in self.write(memories)]
 
-    def write(self, memories: Sequence[NewMemory]) -> builtins.list[Written]:
-        """Store memories like ``add_many``, and tell which of them had been there before."""
-        with self._open() as parts:
-            stored = parts.writing.add([self._with_full_id(parts.database, memory) for memory in _many(memories)])
-            parts.maintenance.after_writes(len(stored))
-            return [Written(parts.searching.memory(item.record), item.duplicate) for item in stored]
+    @follows_tables
+    def write(
+        self, memories: Sequence[NewMemory], *, embed: bool = True, dry_run: bool = False
+    ) -> builtins.list[Written]:
+        """Store memories like ``add_many``, and tell which of them had been there before.
+
+        One with an id of its own that is there already is replaced when the given one was updated later. Without
+        ``embed`` nothing waits for the model: they are found by their words until ``optimize``, or the next process
+        that warms up, has embedded them. A ``dry_run`` stores nothing and tells what would become of them.
+        """
+        with self._open(again=False) as parts:
+            new = [self._with_full_id(parts.database, memory) for memory in _many(memories)]
+            stored = parts.writing.add(new, embed=embed, dry_run=dry_run)
+            parts.maintenance.after_writes(0 if dry_run else len(stored))
+            found = parts.searching.memories(each.record for each in stored)
+            return [
+                Written(memory, each.duplicate, each.updated, masked_kinds(given, each.record))
+                for given, memory, each in zip(new, found, stored, strict=True)
+            ]
 
     def edit(
         self,
@@ -128,12 +96,14 @@ class MemoryStore:
         category: MemoryCategory | str = _UNCHANGED,
         tags: Sequence[str] = _UNCHANGED,
         metadata: Mapping[str, Any] = _UNCHANGED,
+        allow_secrets: bool = False,
         user: str | None = None,
         profile: str | None = None,
     ) -> Memory:
-        """Change a memory, keep its id and its outcome record, and return it."""
+        """Change a memory, keep its id and its outcome record, and return it; secrets are masked as in ``add``."""
         given = {"content": content, "category": category, "tags": tags, "metadata": metadata}
-        changes = {name: _CHECKS[name](value) for name, value in given.items() if value is not _UNCHANGED}
+        checks = {**_CHECKS, **(_KEEPING_SECRETS if allow_secrets else {})}
+        changes = {name: checks[name](value) for name, value in given.items() if value is not _UNCHANGED}
         return self._change(memory_id, changes, self._caller(user, profile))
 
     def archive(
@@ -142,15 +112,29 @@ class MemoryStore:
         """Take a memory out of recall without losing it; ``archived=False`` brings it back."""
         return self._change(memory_id, {"archived": archived}, self._caller(user, profile))
 
+    @follows_tables
     def forget(self, memory_id: str, *, user: str | None = None, profile: str | None = None) -> Memory:
         """Wipe a memory for good and return what it was."""
         visible = self._caller(user, profile).sees()
-        with self._open() as parts:
-            memory = parts.searching.memory(_resolve(parts.database, memory_id, visible))
+        with self._open(again=False) as parts:
+            memory = parts.searching.memory(resolve(parts.database, memory_id, visible))
             parts.writing.forget([memory.id], visible)
             parts.maintenance.after_writes(1)
             return memory
 
+    @follows_tables
+    def forget_many(
+        self, memory_ids: Sequence[str], *, user: str | None = None, profile: str | None = None
+    ) -> builtins.list[Memory]:
+        """Wipe memories, given by their full ids, in one commit and return what they were; all of them or none."""
+        visible, ids = self._caller(user, profile).sees(), _many(memory_ids)
+        with self._open(again=False) as parts:
+            records = parts.database.index.get(ids)
+            parts.writing.forget(ids, visible)
+            parts.maintenance.after_writes(1)
+            return parts.searching.memories(records[id_] for id_ in dict.fromkeys(ids) if id_ in records)
+
+    @follows_tables
     def record_outcome(
         self,
         memory_ids: Sequence[str],
@@ -171,18 +155,36 @@ class MemoryStore:
         result = content.choice(Outcome, outcome, "outcome")
         if not 0 < content.number(weight, "weight") <= 1:
             raise InvalidInputError(f"weight must be above 0 and at most 1, not {weight!r}")
-        context = {"session": content.label(session, "session"), "turn": content.label(turn, "turn")}
+        told = {"session": session, "turn": turn, "origin": origin}
+        context = {name: content.label(value, name) for name, value in told.items()}
         visible = self._caller(user, profile).sees()
-        with self._open() as parts, parts.database.index.writing():
-            records = {r["id"]: r for r in (_resolve(parts.database, i, visible) for i in _many(memory_ids))}
-            events = [OutcomeEvent(id_, result, weight, self._clock()) for id_ in records]
+        with self._open(again=False) as parts, parts.database.index.writing():
+            records = {r["id"]: r for r in (resolve(parts.database, i, visible) for i in _many(memory_ids))}
+            events = [OutcomeEvent(id_, result, weight, self._clock(), **context) for id_ in records]
             if events:
-                parts.ledger.append(events, origin=content.label(origin, "origin"), **context)
+                parts.ledger.append(events)
             parts.maintenance.after_writes(1)
-            return [parts.searching.memory(record) for record in records.values()]
+            return parts.searching.memories(records.values())
+
+    @follows_tables
+    def add_outcomes(
+        self, events: Iterable[OutcomeEvent], *, user: str | None = None, profile: str | None = None
+    ) -> int:
+        """Record reports that another store kept, as they are, and return how many were not there yet."""
+        reports = [checked_event(event) for event in events]
+        visible = self._caller(user, profile).sees()
+        with self._open(again=False) as parts, parts.database.index.writing():
+            for id_ in {report.memory_id for report in reports}:
+                resolve(parts.database, id_, visible)
+            missing = parts.ledger.missing(reports)
+            if missing:
+                parts.ledger.append(missing)
+                parts.maintenance.after_writes(1)
+            return len(missing)
 
     # Reading
 
+    @follows_tables
     def search(
         self,
         query: str,
@@ -198,7 +200,7 @@ class MemoryStore:
         session: str | None = None,
     ) -> builtins.list[SearchResult]:
         """Return the best memories for a query, whatever their relevance, best first."""
-        where = _where(
+        seen = where(
             self._caller(user, profile),
             project=project,
             session=session,
@@ -207,7 +209,7 @@ class MemoryStore:
             include_archived=include_archived,
         )
         with self._open() as parts:
-            return parts.searching.search(query, where, limit, min_score)
+            return parts.searching.search(query, seen, limit, min_score)
 
     def recall(self, query: str, *, limit: int = 8, **seen: str | None) -> builtins.list[SearchResult]:
         """Return the few memories that matter for a message; none when nothing here answers it.
@@ -217,6 +219,7 @@ class MemoryStore:
         """
         return list(self.explain(query, limit=limit, outside=False, **seen).recalled)
 
+    @follows_tables
     def explain(
         self,
         query: str,
@@ -233,22 +236,25 @@ class MemoryStore:
         With ``outside`` also what another project, session or the archive holds for it.
         """
         caller = self._caller(user, profile)
-        where = _where(caller, project=project, session=session, include_archived=True)
+        seen = where(caller, project=project, session=session, include_archived=True)
         everything = caller.sees() if outside else None
         with self._open() as parts:
-            return parts.searching.recall(query, where, limit, self.settings.min_score, everything)
+            return parts.searching.recall(query, seen, limit, self.settings.min_score, everything)
 
+    @follows_tables
     def candidates(self, query: str, *, limit: int = 10, project: str | None = None) -> Found:
         """Return what each arm finds before any fusion, for those who compare fusions."""
-        where = _where(self._caller(None, None), project=project)
+        seen = where(self._caller(None, None), project=project)
         with self._open() as parts:
-            return parts.searching.find(query, where, limit)
+            return parts.searching.find(query, seen, limit)
 
+    @follows_tables
     def get(self, memory_id: str, *, user: str | None = None, profile: str | None = None) -> Memory:
         """Return a memory, archived or not."""
         with self._open() as parts:
-            return parts.searching.memory(_resolve(parts.database, memory_id, self._caller(user, profile).sees()))
+            return parts.searching.memory(resolve(parts.database, memory_id, self._caller(user, profile).sees()))
 
+    @follows_tables
     def list(
         self,
         *,
@@ -262,100 +268,79 @@ class MemoryStore:
     ) -> builtins.list[Memory]:
         """Return memories, newest first; all of them without a limit."""
         caller = self._caller(user, profile)
-        where = _where(caller, project=project, category=category, tags=tags, include_archived=include_archived)
+        seen = where(caller, project=project, category=category, tags=tags, include_archived=include_archived)
         most = None if limit is None else content.limit(limit)
         with self._open() as parts:
             table = parts.database.index.table
-            dates = ((record["created_at"], record["id"]) for record in table.scan(where, ["id", "created_at"]))
+            dates = ((record["created_at"], record["id"]) for record in table.scan(seen, ["id", "created_at"]))
             newest = heapq.nlargest(most, dates) if most else sorted(dates, reverse=True)
             records = table.get([id_ for _, id_ in newest])
-            return [parts.searching.memory(records[id_]) for _, id_ in newest if id_ in records]
+            return parts.searching.memories(records[id_] for _, id_ in newest if id_ in records)
 
+    def memories(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        project: str | None = None,
+        include_archived: bool = False,
+        user: str | None = None,
+        profile: str | None = None,
+    ) -> Iterator[Memory]:
+        """Yield memories one by one, in no order, without holding them all in memory; with ``ids`` only these."""
+        seen = where(self._caller(user, profile), project=project, include_archived=include_archived or bool(ids))
+        wanted = seen if ids is None else All((seen, In("id", tuple(_many(ids)))))
+        with self._open() as parts:
+            records = parts.database.index.table.scan(wanted)
+            while batch := list(islice(records, _BATCH)):
+                yield from parts.searching.memories(batch)
+
+    @follows_tables
+    def outcomes(
+        self, memory_ids: Sequence[str], *, user: str | None = None, profile: str | None = None
+    ) -> builtins.list[OutcomeEvent]:
+        """Return every report about memories, oldest first; ids that the caller does not see have none."""
+        visible = self._caller(user, profile).sees()
+        with self._open() as parts:
+            seen = [r["id"] for r in parts.database.index.table.get(_many(memory_ids)).values() if matches(visible, r)]
+            return sorted(parts.ledger.history(seen), key=lambda event: (event.at, event.memory_id))
+
+    @follows_tables
     def stats(self, *, user: str | None = None, profile: str | None = None) -> StoreStats:
         """Return counts of what the caller sees, and the health of the store."""
         with self._open() as parts:
             return parts.searching.stats(self._caller(user, profile).sees())
 
-    # Upkeep
-
-    def warm(self) -> None:
-        """Open the store and begin to load the model on a thread of its own."""
-        if self._model:
-            self._model.start()
+    def tune(self, judged: Sequence[Judged]) -> Proposal:
+        """Propose fusion weights that suit these questions better than those in use; changes nothing."""
+        cases = gather(self, judged, self._clock())
         with self._open() as parts:
-            parts.database.index.refresh()
+            return propose(cases, parts.searching.fusion)
 
-    def check(self) -> builtins.list[str]:
-        """Return what is wrong between the two indexes, in words; empty when they agree id by id."""
-        with self._open() as parts:
-            return parts.database.index.disagreements()
+    @follows_tables
+    def tune_to(self, fusion: Fusion | None) -> None:
+        """Use other weights from now on, in every process; None for the default ones."""
+        with self._open() as parts, parts.database.index.writing():
+            parts.database.set_weights(None if fusion is None else dataclasses.asdict(fusion))
 
-    def optimize(self) -> None:
-        """Embed what has no vector yet, compact both tables, and let the vector index follow growth."""
-        with self._open() as parts:
-            parts.maintenance.run()
-
-    def close(self, *, timeout: float = 3.0) -> None:
-        """Finish what is under way, within the timeout in seconds, and let go of the folder; may be called twice."""
-        with self._opening:
-            self._closed, parts, self._parts = True, self._parts, None
-        if parts is not None:
-            parts.maintenance.finish(timeout)
-            parts.database.index.close()
-
-    @contextmanager
-    def _open(self) -> Iterator[_Parts]:
-        """Yield the parts of the open store, with every lower error mapped."""
-        with store_errors(self.settings.folder):
-            parts = self._parts or self._open_parts()
-            if parts.database.pid != os.getpid():
-                raise StoreClosedError(
-                    "the store was opened before this process was forked, and LanceDB does not survive a fork; start "
-                    "processes with the method 'spawn', and open the store in each of them"
-                )
-            yield parts
-
-    def _open_parts(self) -> _Parts:
-        with self._opening:
-            if self._closed:
-                raise StoreClosedError("the store is closed; open it again with MemoryStore.open()")
-            if self._parts is None:
-                self._parts = self._assemble()
-            return self._parts
-
-    def _assemble(self) -> _Parts:
-        database = open_database(self.settings.folder, self._model, lock_timeout=self.settings.lock_timeout)
-        ledger = OutcomeLedger(database.outcomes)
-        writing = Writing(database, self._model, self._clock)
-        searching = Searching(database, ledger, self._model, self._wait_for_model, self._fusion, self._clock)
-        return _Parts(database, ledger, writing, searching, Maintenance(database, writing))
-
+    @follows_tables
     def _change(self, memory_id: str, changes: dict[str, Any], caller: Caller) -> Memory:
         visible = caller.sees()
-        with self._open() as parts:
-            found = _resolve(parts.database, memory_id, visible)
-            edited = parts.writing.edit(found["id"], visible, changes)
+        with self._open(again=False) as parts:
+            found = resolve(parts.database, memory_id, visible)
+            edited = parts.writing.edit({found["id"]: changes}, visible)
             parts.maintenance.after_writes(1)
-            return parts.searching.memory(edited)
+            return parts.searching.memory(edited[0])
 
     def _with_full_id(self, database: Database, memory: NewMemory) -> NewMemory:
         if not isinstance(memory, NewMemory):
             raise InvalidInputError(f"a memory to store must be a NewMemory, not {type(memory).__name__}")
-        if not memory.supersedes:
+        if not memory.supersedes or memory.id:
             return memory
         visible = self._caller(memory.user, memory.profile).sees()
-        return dataclasses.replace(memory, supersedes=_resolve(database, memory.supersedes, visible)["id"])
+        return dataclasses.replace(memory, supersedes=resolve(database, memory.supersedes, visible)["id"])
 
     def _caller(self, user: str | None, profile: str | None) -> Caller:
         return Caller(user, profile or self.settings.profile, self.settings.profiles == "shared")
-
-
-class _Parts(NamedTuple):
-    database: Database
-    ledger: OutcomeLedger
-    writing: Writing
-    searching: Searching
-    maintenance: Maintenance
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
@@ -364,31 +349,10 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "tags": content.tag_list,
     "metadata": content.json_object,
 }
-
-
-def _resolve(database: Database, memory_id: object, visible: Filter) -> Record:
-    """Return the record of an id, or of a prefix that fits one visible memory only."""
-    if not isinstance(memory_id, str) or not memory_id.strip():
-        raise InvalidInputError(f"an id must be text, not {memory_id!r}")
-    wanted = content.mend(memory_id).strip()
-    database.index.refresh()
-    found = database.index.get([wanted]).get(wanted)
-    if found is not None and matches(visible, found):
-        return found
-    if len(wanted) >= _SHORTEST_PREFIX:
-        close = database.index.read_text(lambda text: text.ids_with_prefix(wanted, visible, _SHOWN)) or []
-        if len(close) == 1:
-            return database.index.get(close)[close[0]]
-        if close:
-            raise AmbiguousIdError(f"{wanted!r} fits several memories ({', '.join(close)}, ...); give more of the id")
-    raise MemoryNotFoundError(f"there is no memory {wanted!r}; look it up with a search or a list")
-
-
-def _model(settings: Settings, embedder: Embedder | None) -> LazyEmbedder | None:
-    if embedder is not None:
-        return LazyEmbedder(lambda: embedder)
-
-    return None if settings.embedding == "null" else LazyEmbedder(lambda: load_embedder(settings.embedding_model))
+_KEEPING_SECRETS: Mapping[str, Callable[[Any], Any]] = {
+    "content": partial(content.text, allow_secrets=True),
+    "metadata": partial(content.json_object, allow_secrets=True),
+}
 
 
 def _new_memory(text: str, fields: Mapping[str, Any]) -> NewMemory:
@@ -404,21 +368,3 @@ def _many(values: Any) -> builtins.list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInputError(f"a list is needed, not {values!r}"[:200])
     return list(values)
-
-
-def _where(
-    caller: Caller,
-    *,
-    project: str | None = None,
-    session: str | None = None,
-    category: MemoryCategory | str | None = None,
-    tags: Sequence[str] = (),
-    include_archived: bool = False,
-) -> Filter:
-    clauses = [caller.sees(), in_project(project, session)]
-    if category is not None:
-        clauses.append(In("category", (content.choice(MemoryCategory, category, "category").value,)))
-    clauses += [In("tags", (tag,)) for tag in content.tag_list(tags)]
-    if not include_archived:
-        clauses.append(In("archived", (False,)))
-    return All(tuple(clauses))

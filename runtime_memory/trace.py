@@ -28,10 +28,11 @@ class Trace:
         self._lock = threading.Lock()
 
     def write(self, event: str, /, **fields: Any) -> None:
-        """Append a record of an event: recall, write, outcome or error."""
+        """Append a record of an event: recall, write, outcome or error; secrets in its texts are masked."""
         if self._path is None:
             return
-        record = {"ts": timestamp(datetime.now(UTC)), "event": event, **fields}
+        told = {name: mask(value).text if isinstance(value, str) else value for name, value in fields.items()}
+        record = {"ts": timestamp(datetime.now(UTC)), "event": event, **told}
         line = (
             json.dumps(record, default=str) + "\n"
         ).encode()  # ASCII alone: no character that a reader takes for a line end
@@ -58,4 +59,4 @@ def recall_fields(explanation: Explanation) -> dict[str, Any]:
     for result in explanation.recalled:
         values = result_json(result)
         retrieved.append({"memory_id": result.memory.id} | {name: values[name] for name in _RETRIEVED})
-    return {"query": mask(explanation.query).text, "search_mode": explanation.mode.value, "retrieved": retrieved}
+    return {"query": explanation.query, "search_mode": explanation.mode.value, "retrieved": retrieved}

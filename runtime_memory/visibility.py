@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indexes.filters import All, AnyOf, Filter, In
-from runtime_memory.content import label
-from runtime_memory.models import MemoryScope
+from runtime_memory.content import choice, label, tag_list
+from runtime_memory.models import MemoryCategory, MemoryScope
 
-__all__ = ["Caller", "in_project"]
+__all__ = ["Caller", "in_project", "where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +45,22 @@ def in_project(project: str | None, session: str | None = None) -> Filter:
     if held := label(session, "session"):
         seen.append(All((In("scope", (MemoryScope.SESSION.value,)), In("session", (held,)))))
     return AnyOf(tuple(seen))
+
+
+def where(
+    caller: Caller,
+    *,
+    project: str | None = None,
+    session: str | None = None,
+    category: MemoryCategory | str | None = None,
+    tags: Sequence[str] = (),
+    include_archived: bool = False,
+) -> Filter:
+    """Return what a search of a caller sees, narrowed to what has the category and all the tags."""
+    clauses = [caller.sees(), in_project(project, session)]
+    if category is not None:
+        clauses.append(In("category", (choice(MemoryCategory, category, "category").value,)))
+    clauses += [In("tags", (tag,)) for tag in tag_list(tags)]
+    if not include_archived:
+        clauses.append(In("archived", (False,)))
+    return All(tuple(clauses))

@@ -75,7 +75,7 @@ def die_between_the_commits(folder: str, operation: str, arguments: tuple[Any, .
 
 def hold_the_lock(folder: str, held: Any) -> None:
     store = MemoryStore.open(folder, embedder=TinyEmbedder())
-    with store._open_parts().database.index.writing():
+    with store._opening._current().database.index.writing():
         held.set()
         time.sleep(60)
 
@@ -194,13 +194,15 @@ def test_a_process_that_holds_the_lock_keeps_writers_waiting_but_no_reader(
         assert held.wait(60)
         monkeypatch.setenv("RUNTIME_MEMORY_LOCK_TIMEOUT", "0.2")
         waiting = open_store()
-        with pytest.raises(StoreBusyError, match="another process"):
+        with pytest.raises(StoreBusyError, match=rf"process {holder.pid} \(.+\), since \d\d:\d\d"):
             waiting.add("another fact")
         assert contents(waiting.recall(QUESTION)) == [FACT]
     finally:
         holder.kill()
         holder.join()
-    assert waiting.add("another fact").content == "another fact"  # the kernel freed the lock of the dead
+    assert (folder / "lock.holder").exists()
+    assert waiting._opening._current().database.index.lock.holder() is None  # of the dead, no name
+    assert waiting.add("another fact").content == "another fact"  # the kernel freed its lock
 
 
 # Death in the middle
@@ -346,7 +348,7 @@ def test_a_reader_gets_its_answer_while_the_text_index_is_rebuilt(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(store)
-    index = store._open_parts().database.index
+    index = store._opening._current().database.index
     answers: list[list[str]] = []
     open_index = indexes.text._open
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -537,3 +538,34 @@ def test_a_store_that_was_never_used_makes_no_folder(open_store: OpenStore, fold
 def test_the_folder_is_for_its_owner_alone(store: MemoryStore, folder: Path) -> None:
     store.add(FACT)
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_write_does_not_wait_long_for_a_model_that_loads_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived = threading.Event()
+
+    def load(_: str | None) -> TinyEmbedder:
+        arrived.wait(60)
+        return TinyEmbedder()
+
+    monkeypatch.setattr("runtime_memory.opening._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("runtime_memory.upkeep.load_embedder", load)
+    monkeypatch.setattr(TinyEmbedder, "dimension", 384)
+    with MemoryStore.open(folder, background_model=True) as store:
+        store.warm()
+        memory = store.add("the port is 5433")
+        assert contents(store.search("port")) == ["the port is 5433"]
+        assert store.stats().pending_embeddings == 1
+        arrived.set()
+        wait_until(lambda: store.stats().pending_embeddings == 0)
+        assert store.search("port")[0].vector_rank == 1
+        assert store.get(memory.id).content == "the port is 5433"
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    pytest.fail("it did not happen within 30 s")

@@ -26,7 +26,7 @@ def test_an_index_over_the_vectors_appears_with_growth_and_finds_what_came_after
     with MemoryStore.open(tmp_path, embedder=TinyEmbedder()) as store:
         fill(store, 0, 200)
         store.optimize()
-        table = store._open_parts().database.index.table
+        table = store._opening._current().database.index.table
         assert not table._has_ann_index()
         fill(store, 200, 400)
         store.optimize()

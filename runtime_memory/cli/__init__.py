@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from runtime_memory.cli import finding, hermes, importing, memories, trace
+from runtime_memory.cli import doctor, exporting, finding, hermes, importing, mcp, memories, trace, tuning, upkeep
 
 __all__ = ["app", "main"]
 
@@ -25,8 +25,13 @@ app = typer.Typer(
 memories.register(app)
 finding.register(app)
 importing.register(app)
+exporting.register(app)
+doctor.register(app)
 hermes.register(app)
+mcp.register(app)
 trace.register(app)
+tuning.register(app)
+upkeep.register(app)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it by position

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,13 +15,14 @@ import typer
 
 from runtime_memory.errors import RuntimeMemoryError
 from runtime_memory.models import MemoryCategory
+from runtime_memory.plain_text import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from runtime_memory.store import MemoryStore
 
-__all__ = ["Category", "Cli", "Id", "Ids", "Limit", "Project", "Tags", "Yes", "command"]
+__all__ = ["AllowSecrets", "Category", "Cli", "Id", "Ids", "Limit", "Project", "Tags", "Yes", "command", "confirmed"]
 
 Project = Annotated[
     str | None,
@@ -40,6 +40,9 @@ Category = Annotated[
 Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be repeated.")]
 Limit = Annotated[int, typer.Option("--limit", "-l", min=0, metavar="N", help="How many at most.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")]
+AllowSecrets = Annotated[
+    bool, typer.Option("--allow-secrets", metavar="", help="Keep passwords, tokens and keys as they are.")
+]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory, or its beginning.", show_default=False)]
 Ids = Annotated[
     list[str], typer.Argument(metavar="ID", help="Ids of memories, or their beginnings.", show_default=False)
@@ -81,7 +84,7 @@ class Cli:
     def print_json(self, value: Any) -> None:
         """Print a result for a program."""
         encoding = (sys.stdout.encoding or "").lower()
-        print(json.dumps(value, indent=2, ensure_ascii=not encoding.startswith("utf")))
+        print(json_text(value, indent=2, ensure_ascii=not encoding.startswith("utf")))
 
     def note(self, *shown: RenderableType) -> None:
         """Tell a person something that is no result."""
@@ -122,6 +125,15 @@ def command(
         return app.command(name, help=_help(function, examples))(run)
 
     return register
+
+
+def confirmed(question: str) -> bool:
+    """Ask a person; only a clear yes counts as one."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    return answer.strip().lower() in {"y", "yes"}
 
 
 def _help(function: Callable[..., None], examples: Iterable[str]) -> str:

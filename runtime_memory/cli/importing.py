@@ -1,102 +1,230 @@
-"""The command that brings notes into the store: import."""
+"""The command that brings notes and memories into the store: import."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runtime_memory.cli.frame import Cli, Project, Tags, command
+from runtime_memory.cli.frame import Category, Cli, Project, Tags, command
 from runtime_memory.cli.memories import chosen_project
+from runtime_memory.models import MemoryScope
 
 if TYPE_CHECKING:
     from runtime_memory.importers import Item, Summary
+    from runtime_memory.importers.formats import Format, Options, Source
+    from runtime_memory.importers.intake import Intake
+    from runtime_memory.store import MemoryStore
 
 __all__ = ["register"]
+
+_MOST_LISTED = 40
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    command(app, "import", examples=("mem import ~/notes", "mem import docs README.md -p shop --dry-run"))(import_)
+    examples = (
+        "mem import ~/notes",
+        "mem import ~/.hermes",
+        "mem import ~/notes --prune --dry-run",
+        "mem import old.db chat.jsonl -p shop --map content=text,created_at=ts",
+    )
+    command(app, "import", examples=examples)(import_)
 
 
 def import_(
     cli: Cli,
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", exists=True, help="Folders or files of Markdown.", show_default=False),
+        typer.Argument(metavar="PATH", help="Folders or files, in any of the formats.", show_default=False),
     ],
     *,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="FORMAT", help="The format, where it is not to be looked for.")
+    ] = None,
     project: Project = None,
+    category: Category = None,
     tags: Tags = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Read the files, and store nothing.")] = False,
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", metavar="FIELDS", help="Which field is what, as in content=text,created_at=ts."),
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", metavar="", help="Archive what is no longer in the imported paths.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Tell what would happen, and store nothing.")
+    ] = False,
+    defer_embedding: Annotated[
+        bool,
+        typer.Option("--defer-embedding", metavar="", help="Find by words at once; mem reindex makes the vectors."),
+    ] = False,
+    extract: Annotated[
+        bool,
+        typer.Option("--extract", metavar="", help="Let RUNTIME_MEMORY_EXTRACT_MODEL read session logs as well."),
+    ] = False,
+    allow_secrets: Annotated[
+        bool, typer.Option("--allow-secrets", metavar="", help="Keep passwords and keys as they are.")
+    ] = False,
 ) -> None:
-    """Remember notes: one memory a Markdown file.
+    """Remember what notes and other memories hold: Markdown, agents' notes, other stores, JSONL, CSV, plain text.
 
-    Its frontmatter gives title, date, category, tags and project. What is there already is not stored twice. The exit
-    code is 1 when a file could not be read.
+    Again and again: what is there already is not stored twice, what changed is updated in place, what moved is
+    followed. The exit code is 1 when something could not be read.
     """
-    from runtime_memory.importers import store_items
-    from runtime_memory.settings import Settings
+    from runtime_memory.importers.fields import parse_mapping
+    from runtime_memory.importers.formats import Options, by_name
+    from runtime_memory.importers.intake import Intake
+    from runtime_memory.importers.reading_sessions import extractor
+    from runtime_memory.llm import endpoint
 
-    with nullcontext() if dry_run else cli.store() as store:
-        settings = store.settings if store else Settings.load(db=cli.db, profile=cli.profile)
-        default = chosen_project(None, settings)
-        summary = store_items(
-            store, (_placed(item, project, default, tags or (), settings.profile) for item in _items(paths))
+    chosen = by_name(as_) if as_ else None
+    with _target(cli, dry_run=dry_run) as store:
+        settings = store.settings
+        placing = _Placing(
+            project, chosen_project(None, settings), category, tags or (), settings.profile, allow_secrets
         )
-    if cli.as_json:
-        cli.print_json(summary.to_json() | {"dry_run": dry_run})
-    else:
-        _print_summary(cli, summary, dry_run=dry_run)
+        options = Options(
+            parse_mapping(map_) if map_ else None,
+            extractor(endpoint(settings.extract_model)) if extract else None,
+            frozenset(settings.owners),
+        )
+        intake = Intake(store, profile=settings.profile, dry_run=dry_run, embed=not defer_embedding)
+        try:
+            intake.take(placing.placed(item) for item in _items(paths, chosen, options, intake))
+            summary = intake.finish(paths, prune=prune)
+        except KeyboardInterrupt:
+            _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
+            cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
+            raise
+    _report(cli, summary, paths, dry_run=dry_run, prune=prune)
     if summary.faults:
         raise typer.Exit(1)
 
 
-def _items(paths: Iterable[Path]) -> Iterator[Item]:
+@contextmanager
+def _target(cli: Cli, *, dry_run: bool) -> Iterator[MemoryStore]:
+    """Open the store; for a dry run where there is none yet, an empty one that goes away again."""
+    from runtime_memory.settings import Settings
+
+    if not dry_run or Settings.load(db=cli.db).folder.exists():
+        with cli.store() as store:
+            yield store
+        return
+    with TemporaryDirectory() as folder, replace(cli, db=folder).store() as store:
+        yield store
+
+
+def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intake: Intake) -> Iterator[Item]:
     """Read the files, with a bar of progress on a terminal's standard error."""
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from runtime_memory.importers import Item, markdown
+    from runtime_memory.importers.formats import sources
 
     console = Console(stderr=True)
-    found = [(path, each) for path in paths for each in markdown.find(path)]
-    shown = track(found, "Importing", console=console, disable=not console.is_terminal, transient=True)
-    for path, each in shown:
-        yield each if isinstance(each, Item) else markdown.read(each, path)
-
-
-def _placed(item: Item, project: str | None, default: str | None, tags: Iterable[str], profile: str | None) -> Item:
-    """Return an item with what the command line says: a project of its own is stronger than a default one."""
-    if item.memory is None:
-        return item
-    memory = replace(
-        item.memory,
-        project=project or item.memory.project or default,
-        tags=list(dict.fromkeys([*item.memory.tags, *tags])),
-        profile=profile,
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
     )
-    return item._replace(memory=memory)
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("Looking for files", total=None, rate="")
+        found: list[Source | Item] = [each for path in paths for each in sources(path, chosen)]
+        progress.update(task, description="Importing", total=len(found))
+        for each in found:
+            for item in _read(each, options):
+                yield item
+                elapsed = progress.tasks[0].elapsed or 0.0
+                rate = f"{intake.summary.memories / elapsed:.0f} memories/s" if elapsed else ""
+                progress.update(task, rate=rate)
+            progress.advance(task)
 
 
-def _print_summary(cli: Cli, summary: Summary, *, dry_run: bool) -> None:
+def _read(source: Source | Item, options: Options) -> Iterator[Item]:
+    from runtime_memory.importers import Item
+
+    if isinstance(source, Item):
+        yield source
+    else:
+        yield from source.format.read(source.file, source.root, options)
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """What the command line says about every memory."""
+
+    project: str | None
+    default_project: str | None
+    category: str | None
+    tags: Iterable[str]
+    profile: str | None
+    allow_secrets: bool
+
+    def placed(self, item: Item) -> Item:
+        """Return an item with it: a project of its own is stronger than a default one.
+
+        What an earlier store knew of a memory, and what its own program sees everywhere, only goes into a project that
+        was asked for by name.
+        """
+        memory = item.memory
+        if memory is None:
+            return item
+        settled = memory.id or memory.scope
+        project = self.project or memory.project or (None if settled else self.default_project)
+        said = {
+            "project": project,
+            "category": self.category or memory.category,
+            "tags": list(dict.fromkeys([*memory.tags, *self.tags])),
+            "profile": memory.profile or self.profile,
+            "allow_secrets": self.allow_secrets,
+        }
+        if project and not memory.project and settled:
+            said["scope"] = MemoryScope.PROJECT
+        if memory.origin_hash:  # said otherwise the next time, it is a change
+            own = (self.project, self.default_project, self.category, *sorted(self.tags), self.allow_secrets)
+            said["origin_hash"] = sha256(repr((memory.origin_hash, own)).encode()).hexdigest()[:16]
+        return item._replace(memory=replace(memory, **said))  # type: ignore[arg-type]
+
+
+def _report(cli: Cli, summary: Summary, paths: Iterable[Path], *, dry_run: bool, prune: bool) -> None:
+    if cli.as_json:
+        cli.print_json(summary.to_json() | {"dry_run": dry_run})
+        return
     from runtime_memory.cli import tables
 
-    for origin, notice in summary.notices:
+    for origin, notice in summary.notices[:_MOST_LISTED]:
         cli.note(f"{tables.plain(origin)}: {notice}")
+    if len(summary.notices) > _MOST_LISTED:
+        cli.note(f"… and {len(summary.notices) - _MOST_LISTED} more notices; with --json all of them")
+    would = "Would be " if dry_run else ""
     counts = {
-        "Files read": str(summary.read),
-        "Added": f"none, this was a dry run; {summary.read} would be tried" if dry_run else str(summary.added),
-        "Unchanged": f"{summary.unchanged}, they were there before" if summary.unchanged else "",
-        "Skipped": str(len(summary.skipped)) if summary.skipped else "",
+        "Files read": summary.read,
+        f"{would}Added".capitalize(): summary.added,
+        f"{would}Updated".capitalize(): summary.updated,
+        f"{would}Moved".capitalize(): summary.moved,
+        "Unchanged": summary.unchanged,
+        "Outcomes": summary.outcomes,
+        f"{would}Archived".capitalize(): summary.archived,
+        "Vanished": len(summary.vanished),
+        "Skipped": len(summary.skipped),
     }
-    cli.print(tables.pairs(counts))
-    if summary.skipped:
-        cli.print(tables.pairs({f"  {tables.plain(origin)}": reason for origin, reason in summary.skipped}))
+    always = {"Files read", f"{would}Added".capitalize()}
+    cli.print(tables.pairs({name: str(count) for name, count in counts.items() if count or name in always}))
+    skipped = sorted(summary.skipped, key=lambda each: not each.fault)[:_MOST_LISTED]
+    if skipped:
+        cli.print(tables.pairs({f"  {tables.plain(each.origin)}": each.reason for each in skipped}))
+    if len(summary.skipped) > _MOST_LISTED:
+        cli.note(f"… and {len(summary.skipped) - _MOST_LISTED} more; with --json all of them")
+    if summary.vanished and not prune:
+        cli.note("What vanished is still remembered. To archive it: the same command with --prune")
     if not summary.read and not summary.skipped:
-        cli.note("There are no Markdown files here (.md, .markdown).")
+        cli.note(f"There is nothing to import in {', '.join(map(str, paths))}.")

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime_memory import serialize
-from runtime_memory.cli.frame import Category, Cli, Id, Ids, Limit, Project, Tags, Yes, command
+from runtime_memory.cli.frame import AllowSecrets, Category, Cli, Id, Ids, Limit, Project, Tags, Yes, command, confirmed
 from runtime_memory.errors import AmbiguousIdError, InvalidInputError
-from runtime_memory.models import Memory, MemoryCategory, NewMemory, Outcome
+from runtime_memory.models import Memory, MemoryCategory, MemorySource, NewMemory, Outcome
+from runtime_memory.secrets import masked_since
+from runtime_memory.suspicion import suspicion
 
 if TYPE_CHECKING:
     from runtime_memory.settings import Settings
     from runtime_memory.store import MemoryStore
 
-__all__ = ["chosen_project", "register", "shown_ids", "typed"]
+__all__ = ["chosen_project", "note_masked", "register", "shown_ids", "typed"]
 
 _MANY = 50
 
@@ -31,10 +33,14 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     command(app, examples=_ADD)(add)
     command(app, examples=("mem show 0192f3c4",))(show)
-    command(app, "list", examples=("mem list", "mem list -p shop -c gotcha -l 50", "mem list --all --json"))(list_)
+    command(
+        app,
+        "list",
+        examples=("mem list", "mem list -p shop -c gotcha -l 50", "mem list --all --json", "mem list --suspect"),
+    )(list_)
     command(app, examples=_EDIT)(edit)
     command(app, examples=("mem archive 0192f3c4", "mem archive 0192f3c4 --undo"))(archive)
-    command(app, examples=("mem forget 0192f3c4", "mem forget 0192f3c4 --yes"))(forget)
+    command(app, examples=_FORGET)(forget)
     command(app, examples=("mem outcome worked 0192f3c4", "mem outcome failed 0192f3c4 0192f3d7"))(outcome)
     command(app, examples=("mem stats", "mem stats --json"))(stats)
 
@@ -43,6 +49,12 @@ _ADD = (
     'mem add "Use decimal.Decimal for money, floats lost a cent" -c gotcha -p shop',
     "git log -1 --format=%B | mem add -c decision",
     'mem add "The SSH port is 49222" --supersedes 0192f3c4',
+)
+_FORGET = (
+    "mem forget 0192f3c4",
+    "mem forget 0192f3c4 --purge --yes",
+    "mem forget -p shop --source imported",
+    "mem forget --all",
 )
 _EDIT = (
     'mem edit 0192f3c4 "The SSH port is 49222"',
@@ -64,6 +76,7 @@ def add(
     supersedes: Annotated[
         str | None, typer.Option(metavar="ID", help="The memory that this one corrects; it is archived.")
     ] = None,
+    allow_secrets: AllowSecrets = False,
 ) -> None:
     """Remember a text, and print its id.
 
@@ -78,8 +91,10 @@ def add(
             profile=store.settings.profile,
             tags=tags or (),
             supersedes=store.get(supersedes).id if supersedes else None,
+            allow_secrets=allow_secrets,
         )
-        memory, duplicate = store.write([new])[0]
+        memory, duplicate, _, masked = store.write([new])[0]
+    note_masked(cli, masked)
     if cli.as_json:
         return cli.print_json(serialize.memory_json(memory) | {"duplicate": duplicate})
     if duplicate:
@@ -109,6 +124,9 @@ def list_(
     tags: Tags = None,
     limit: Limit = 20,
     every: Annotated[bool, typer.Option("--all", "-a", metavar="", help="Also archived and superseded ones.")] = False,
+    suspect: Annotated[
+        bool, typer.Option("--suspect", metavar="", help="Only those that read like an instruction to a model.")
+    ] = False,
 ) -> None:
     """List memories, newest first.
 
@@ -117,12 +135,13 @@ def list_(
     with cli.store() as store:
         named = chosen_project(project, store.settings)
         found = store.list(
-            limit=limit + 1 if limit else None,
+            limit=limit + 1 if limit and not suspect else None,
             project=named,
             category=category,
             tags=tags or (),
             include_archived=every,
         )
+        found = [memory for memory in found if suspicion(memory.content)] if suspect else found
         memories = found[:limit] if limit else found
         if cli.as_json:
             cli.print_json(serialize.memories_json(memories))
@@ -130,7 +149,9 @@ def list_(
             _print_listing(cli, store, memories)
     if len(found) > len(memories):
         cli.note(f"These are the newest {limit}; for all: mem list --limit 0")
-    if not found and (named or category or tags):
+    if not found and suspect:
+        cli.note("No memory reads like an instruction.")
+    elif not found and (named or category or tags):
         cli.note("No memory fits. Without the filters: mem list -p ''")
     elif not found:
         cli.note('There are no memories yet. Begin with: mem add "…"   or: mem import FOLDER')
@@ -148,6 +169,7 @@ def edit(
     tags: Annotated[
         list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Replaces all tags; '' for none.")
     ] = None,
+    allow_secrets: AllowSecrets = False,
 ) -> None:
     """Change a memory; its id and its outcomes stay.
 
@@ -163,7 +185,8 @@ def edit(
             changes["tags"] = tags
         if not changes:
             changes["content"] = _edited(store.get(memory_id).content)
-        memory = store.edit(memory_id, **changes)
+        memory = store.edit(memory_id, **changes, allow_secrets=allow_secrets)
+    note_masked(cli, masked_since(lambda: str(changes), "\n".join((memory.content, *memory.tags))))
     if cli.as_json:
         return cli.print_json(serialize.memory_json(memory))
     return print(memory.id)
@@ -181,20 +204,62 @@ def archive(
         _print_changed(cli, store, [store.archive(each, archived=not undo) for each in full])
 
 
-def forget(cli: Cli, memory_ids: Ids, *, yes: Yes = False) -> None:
-    """Wipe memories for good, after asking."""
-    with cli.store() as store:
-        memories = list({memory.id: memory for memory in map(store.get, memory_ids)}.values())
-        if not yes:
-            from runtime_memory.cli import tables
+def forget(
+    cli: Cli,
+    memory_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of memories, or their beginnings.", show_default=False)
+    ] = None,
+    *,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", metavar="NAME", help="Those of this project, global ones not.")
+    ] = None,
+    category: Category = None,
+    source: Annotated[
+        MemorySource | None, typer.Option(metavar="SOURCE", help=f"Those {', '.join(MemorySource)}.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", "-a", metavar="", help="All that the other options leave.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", metavar="", help="And leave no trace of them: mem purge.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Wipe memories for good, after asking: those with these ids, or all that fit the options.
 
-            cli.note(tables.listing(memories, shown_ids(store, memories), cli.console))
-            if not _confirmed(f"Forget {'this' if len(memories) == 1 else f'these {len(memories)}'} for good?"):
+    Archived ones are among them.
+    """
+    chosen = {"project": project or None, "category": category, "source": source}
+    by_options = every or any(chosen.values())
+    if bool(memory_ids) == by_options:
+        raise typer.BadParameter("give either ids, or --project, --category, --source or --all")
+    with cli.store() as store:
+        memories = _fitting(store, chosen) if by_options else [store.get(each) for each in memory_ids or ()]
+        memories = list({memory.id: memory for memory in memories}.values())
+        if memories and not yes:
+            _show_few(cli, store, memories)
+            if not confirmed(f"Forget {'this' if len(memories) == 1 else f'these {len(memories)}'} for good?"):
                 cli.fail("nothing was forgotten; answer y, or give --yes")
-        forgotten = [store.forget(memory.id) for memory in memories]
+        forgotten = store.forget_many([memory.id for memory in memories]) if memories else []
+        if purge:
+            store.purge()
     if cli.as_json:
         return cli.print_json(serialize.memories_json(forgotten))
+    if not forgotten:
+        return cli.note("No memory fits; nothing was forgotten.")
     return print(*(memory.id for memory in forgotten), sep="\n")
+
+
+def _fitting(store: MemoryStore, chosen: Mapping[str, Any]) -> list[Memory]:
+    """Return the memories of exactly this project, category and source, those that are given."""
+    wanted = {name: value for name, value in chosen.items() if value is not None}
+    everything = store.list(include_archived=True)
+    return [m for m in everything if all(getattr(m, name) == value for name, value in wanted.items())]
+
+
+def _show_few(cli: Cli, store: MemoryStore, memories: Sequence[Memory]) -> None:
+    from runtime_memory.cli import tables
+
+    few = memories[:_MANY]
+    cli.note(tables.listing(few, shown_ids(store, few), cli.console))
+    if len(memories) > len(few):
+        cli.note(f"… and {len(memories) - len(few)} more")
 
 
 def outcome(
@@ -249,6 +314,12 @@ def shown_ids(store: MemoryStore, memories: Sequence[Memory]) -> dict[str, str]:
     return tables.short_ids([memory.id for memory in memories], is_unique if few else lambda _: True)
 
 
+def note_masked(cli: Cli, kinds: Sequence[str]) -> None:
+    """Tell a person what kinds of secret were masked in what was stored."""
+    if kinds:
+        cli.note(f"Masked before it was stored: {', '.join(kinds)}. To keep it as it is: --allow-secrets")
+
+
 def typed(words: Sequence[str] | None) -> str:
     """Return the text of the arguments, or that of standard input for - or when it is piped."""
     if words and list(words) != ["-"]:
@@ -268,14 +339,6 @@ def _edited(content: str) -> str:
         if subprocess.run([*editor, str(file)], check=False).returncode:  # noqa: S603 - the editor of the user's choice
             raise InvalidInputError(f"the editor {editor[0]} failed; nothing was changed")
         return file.read_text("utf-8").rstrip("\n")
-
-
-def _confirmed(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        print(file=sys.stderr)
-    return answer.strip().lower() in {"y", "yes"}
 
 
 def _print_listing(cli: Cli, store: MemoryStore, memories: Sequence[Memory]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -14,6 +13,8 @@ from rich.text import Text
 
 from runtime_memory.models import Explanation, Memory, SearchMode, SearchResult, StoreStats
 from runtime_memory.outcomes import FAILING_SCORE
+from runtime_memory.plain_text import neutral
+from runtime_memory.suspicion import suspicion
 
 __all__ = ["MODES", "listing", "memory_details", "pairs", "plain", "reasons", "short_ids", "stats_details"]
 
@@ -38,8 +39,8 @@ def short_ids(ids: Sequence[str], is_unique: Callable[[str], bool]) -> dict[str,
 
 
 def plain(text: str) -> str:
-    """Return text without the control characters that could steer a terminal."""
-    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else "�" for char in text)
+    """Return text without the characters that could steer a terminal, or hide something from a reader."""
+    return neutral(text)
 
 
 def listing(
@@ -89,6 +90,7 @@ def memory_details(memory: Memory) -> Table:
             "Outcome": _outcome(memory),
             "Supersedes": memory.supersedes or "",
             "State": "archived, not recalled" if memory.archived else "",
+            "Suspect": _suspect(memory),
             "Metadata": ", ".join(f"{key}: {value}" for key, value in memory.metadata.items()),
         }
     )
@@ -105,7 +107,8 @@ def reasons(explanation: Explanation, ids: Mapping[str, str], console: Console) 
         )
         for result in results:
             memory = result.memory
-            line = Text.assemble((ids[memory.id], "cyan"), f"  {memory.category}  ", _flat(memory.content))
+            mark = ("[suspect] " if result.suspect else "", "yellow")
+            line = Text.assemble((ids[memory.id], "cyan"), f"  {memory.category}  ", mark, _flat(memory.content))
             shown += [shorten(line, console, console.width, 1), Text(_numbers(result))]
     return shown
 
@@ -206,6 +209,8 @@ def _marked(memory: Memory, ids: Mapping[str, str], successors: Mapping[str | No
     if memory.outcome_score:
         score = signed(memory.outcome_score)
         marks.append(f"{'failing' if memory.outcome_score <= FAILING_SCORE else 'outcome'} {score}")
+    if suspicion(memory.content):
+        marks.append("suspect")
     return Text.assemble(*((f"[{mark}] ", "yellow") for mark in marks), _flat(memory.content))
 
 
@@ -214,6 +219,11 @@ def _outcome(memory: Memory) -> str:
         return ""
     failing = ", failing: not recalled" if memory.outcome_score <= FAILING_SCORE else ""
     return f"{signed(memory.outcome_score)} after {memory.uses} report{'s' * (memory.uses != 1)}{failing}"
+
+
+def _suspect(memory: Memory) -> str:
+    reason = suspicion(memory.content)
+    return f"{reason}; marked where it is recalled, and ranked lower" if reason else ""
 
 
 def _unit(memory: Memory) -> str:

@@ -1,204 +1,154 @@
-"""Markdown notes as memories: one a file, with what its YAML frontmatter says about it."""
+"""Markdown folders and vaults (Obsidian, Foam, plain): one memory a section, with what its note says of itself."""
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, time
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-import yaml
+from runtime_memory.importers import Item, agent_notes
+from runtime_memory.importers.dates import committed
+from runtime_memory.importers.files import load, place, printable, walk
+from runtime_memory.importers.frontmatter import scalar, split_frontmatter, texts
+from runtime_memory.importers.notes import LONGEST, about, headed, memory, part_anchors
+from runtime_memory.importers.sections import Section, cut, sections, shortened, slug
 
-from runtime_memory.importers import Item
-from runtime_memory.models import MemoryCategory, MemorySource, NewMemory
+__all__ = ["NAME", "detects", "find", "parse", "read"]
 
-__all__ = ["Frontmatter", "decode", "find", "parse", "read", "split_frontmatter"]
-
+NAME = "markdown"
 SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-MAX_BYTES = 16_000_000
-
-_FENCED = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_DATE_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
-_FIRST_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*(?:\n|\Z)|(\S.*)\n(?:=+|-+)[ \t]*(?:\n|\Z)")
+_LOOKED_AT = 5_000
+_MOST_ALIASES = 20
+_SAYS_NOTHING = re.compile(r"(?:index|readme|untitled|note|notes|new note|home|memory)[ _-]?\d*", re.IGNORECASE)
 
 
-class Frontmatter(NamedTuple):
-    """The fields before a note's text, as text, lists and mappings; ``problem`` when they could not be read."""
+class _Piece(NamedTuple):
+    """A section of a note, named by the headings below the note's title."""
 
-    fields: Mapping[str, Any]
-    body: str
-    problem: str | None = None
+    headings: tuple[str, ...]
+    anchor: str
+    text: str
+
+
+def detects(path: Path) -> bool:
+    """Tell whether a path is a Markdown file, or a folder with one among the first few thousand files."""
+    if not os.path.isdir(path):  # noqa: PTH112 - it does not raise for a name that is too long
+        return path.suffix.lower() in SUFFIXES
+    below = (name for _, _, names in os.walk(path) for name in names)
+    return any(PurePath(name).suffix.lower() in SUFFIXES for name in islice(below, _LOOKED_AT))
 
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the Markdown files of a folder, in order, and what is passed over; a file yields itself.
 
-    Hidden files and folders are passed over, and symbolic links: what they lead to inside the folder is found anyway,
-    what is outside was not asked for.
+    The instructions for agents that are kept in hidden places (``.cursor/rules``) are found, nothing else hidden is.
     """
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112
         yield path
         return
-    unreadable: list[OSError] = []
-    for folder, below, files in os.walk(path, onerror=unreadable.append):
-        kept = []
-        for name in sorted(below):
-            reason = _not_wanted(Path(folder, name))
-            if reason:
-                yield Item(_origin(Path(folder, name), path) + "/", skipped=reason)
-            else:
-                kept.append(name)
-        below[:] = kept
-        for name in sorted(files):
-            file = Path(folder, name)
-            if file.suffix.lower() not in SUFFIXES:
-                continue
-            reason = _not_wanted(file)
-            yield Item(_origin(file, path), skipped=reason) if reason else file
-    for error in unreadable:
-        yield Item(_origin(Path(error.filename), path), skipped=error.strerror or str(error), fault=True)
+    root = os.path.realpath(path)
+
+    def wanted(file: Path) -> bool:
+        return file.suffix.lower() in SUFFIXES or agent_notes.is_rules(file)
+
+    yield from walk(Path(root), wanted, lambda each: agent_notes.hidden_place(each, root))
 
 
-def read(file: Path, root: Path) -> Item:
-    """Return what one file holds; whatever is wrong with it is said, and never raised."""
-    origin = _origin(file, root) if file != root else file.name
-    try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode):
-            return Item(origin, skipped="not a regular file", fault=True)
-        if about.st_size > MAX_BYTES:
-            return Item(origin, skipped=f"larger than {MAX_BYTES // 1_000_000} MB", fault=True)
-        data = file.read_bytes()
-    except OSError as error:
-        return Item(origin, skipped=error.strerror or str(error), fault=True)
-    text, notice = decode(data)
-    if "\0" in text:
-        return Item(origin, skipped="not a text file", fault=True)
-    memory, problem = parse(text, origin, datetime.fromtimestamp(about.st_mtime, UTC))
-    notices = "; ".join(filter(None, (notice, problem)))
-    return Item(origin, memory, skipped=None if memory else "empty", notice=notices or None)
+def read(file: Path, root: Path) -> Iterator[Item]:  # noqa: ARG001 - other formats name things by their place below it
+    """Yield what one file holds; whatever is wrong with it is said, and never raised. Agent notes are read as such."""
+    document = load(file)
+    if isinstance(document, Item):
+        yield document
+    elif agent_notes.recognises(file, document.text):
+        yield from agent_notes.items(file, document)
+    else:
+        real = os.path.realpath(file)
+        yield from parse(
+            document.text, printable(real), lambda: committed(real) or document.modified, notice=document.notice
+        )
 
 
-def decode(data: bytes) -> tuple[str, str | None]:
-    """Return the text of a file, and a notice when its encoding had to be guessed."""
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        return data.decode("utf-16" if marked else "utf-8-sig"), None
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), f"not {'UTF-16' if marked else 'UTF-8'}, read as Latin-1"
+def parse(text: str, file: str, otherwise: Callable[[], datetime], *, notice: str | None = None) -> Iterator[Item]:
+    """Yield the memories of a note, or an item that says it is empty.
 
-
-def split_frontmatter(text: str) -> Frontmatter:
-    """Return the YAML frontmatter of a note and the text after it; all is text where there is none."""
-    fenced = _FENCED.match(text)
-    if not fenced:
-        return Frontmatter({}, text)
-    try:
-        # Every scalar stays text: no is no boolean, 2024-13-45 no error, and 007 no number.
-        fields = yaml.load(fenced[1], yaml.BaseLoader)  # noqa: S506 - it builds text, lists and mappings only
-    except (yaml.YAMLError, RecursionError) as error:
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        return Frontmatter({}, text, f"its frontmatter is not YAML ({problem}) and was taken as text")
-    if not isinstance(fields := fields or {}, dict):
-        return Frontmatter({}, text)
-    return Frontmatter({str(key).strip().lower(): value for key, value in fields.items()}, text[fenced.end() :])
-
-
-def parse(text: str, origin: str, modified: datetime) -> tuple[NewMemory | None, str | None]:
-    """Return the memory of a note, None for an empty one, and what is wrong with the note.
-
-    ``modified`` is the date of a note that gives none.
+    ``file`` is its absolute path; ``otherwise`` is asked for the date of a note that gives none. What there is to
+    notice comes with the first item. A note's fields that have no place in a memory become metadata of the first one.
     """
-    note = split_frontmatter(text.replace("\r\n", "\n").replace("\r", "\n"))
-    content = _content(_scalar(note.fields, "title"), note.body)
-    if not content:
-        return None, note.problem
-    category, leftover = _category(_scalar(note.fields, "category"))
-    created, problem = _created(note.fields, origin, modified)
-    memory = NewMemory(
-        content,
-        category=category,
-        project=_scalar(note.fields, "project") or None,
-        source=MemorySource.IMPORTED,
-        tags=list(dict.fromkeys([*_tags(note.fields), *leftover])),
-        created_at=created,
-        origin=origin,
-    )
-    return memory, note.problem or problem
+    front = split_frontmatter(text)
+    known, problem = about(front.fields, PurePath(file).name, otherwise)
+    notice = "; ".join(filter(None, (notice, front.problem, problem))) or None
+    pieces, title, named = _pieces(front.fields, sections(front.body), " ".join(PurePath(file).stem.split()))
+    if not pieces:
+        yield Item(place(file), skipped="empty", notice=notice)
+        return
+    for headings, anchor, body in _memories(pieces):
+        content = headed((title, *headings), body)
+        hashed = headed(headings, body) if named else None
+        origin = place(file, anchor)
+        yield Item(origin, memory(known, origin, content, hashed=hashed), notice=notice)
+        known, notice = replace(known, metadata={}) if known.metadata else known, None
 
 
-def _content(title: str, body: str) -> str:
-    kept = body.strip("\n").rstrip()
-    heading = _FIRST_HEADING.match(kept)
-    if not title or (heading and (heading[1] or heading[2]).strip().casefold() == title.casefold()):
-        return kept
-    return f"{title}\n\n{kept}" if kept else title
+def _pieces(fields: Mapping[str, Any], found: Sequence[Section], stem: str) -> tuple[list[_Piece], str, bool]:
+    """Return the pieces of a note, its title with its other names, and whether the title is only its file's name.
+
+    The title is that of the frontmatter, else the first heading where it is of the first level, else the file's name
+    where that says something.
+    """
+    given = scalar(fields, "title")
+    first = next((section for section in found if section.level), None)
+    heading = first.path[-1] if first else ""
+    same = heading.casefold() == given.casefold() if given else slug(heading) == slug(stem) != ""
+    titled = first if first and (same or (not given and first.level == 1)) else None
+    title = given or (heading if titled else "")
+    named = not title
+    if named:
+        title = "" if _SAYS_NOTHING.fullmatch(stem) else stem
+    others = [each for each in texts(fields, "aliases", "alias") if each.casefold() != title.casefold()]
+    pieces = _below_title(found, titled)
+    if not pieces and (given or titled or others):
+        pieces = [_Piece((), "", "")]
+    if others := [shortened(each) for each in others[:_MOST_ALIASES]]:
+        return pieces, f"{shortened(title)} ({', '.join(others)})".strip(), named and not others
+    return pieces, shortened(title), named
 
 
-def _category(given: str) -> tuple[MemoryCategory, list[str]]:
-    """Return the category, and what was given as a tag when it is none of ours."""
-    try:
-        return MemoryCategory(given.lower().replace(" ", "_").replace("-", "_")), []
-    except ValueError:
-        return MemoryCategory.GENERAL, [given] if given else []
+def _below_title(found: Sequence[Section], titled: Section | None) -> list[_Piece]:
+    """Return the sections that hold something, their headings without the title's.
 
-
-def _tags(fields: Mapping[str, Any]) -> list[str]:
-    given = fields.get("tags") or fields.get("tag") or []
-    if isinstance(given, str):
-        given = given.split(",") if "," in given else given.split()
-    texts = (each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
-    return [tag for tag in (each.strip().lstrip("#") for each in texts) if tag]
-
-
-def _created(fields: Mapping[str, Any], origin: str, modified: datetime) -> tuple[datetime, str | None]:
-    """Return when a note was made: by its frontmatter, else its name, else when its file was changed last."""
-    given = _scalar(fields, "date") or _scalar(fields, "created")
-    if given:
-        try:
-            return _moment(given), None
-        except (ValueError, OverflowError):
-            problem = f"its date {given!r} is not understood"
-            return _named(origin) or modified, problem
-    return _named(origin) or modified, None
-
-
-def _moment(given: str) -> datetime:
-    """Return a date and time as text; without a zone it is local, as its author meant it."""
-    normal = re.sub(r"\s+(?=[+-]\d|Z$)", "", given.strip().replace("/", "-"))
-    if len(normal) <= len("2024-01-01"):
-        return _noon(date.fromisoformat(normal))
-    return datetime.fromisoformat(normal).astimezone(UTC)
-
-
-def _named(origin: str) -> datetime | None:
-    for found in _DATE_IN_NAME.finditer(PurePosixPath(origin).name):
-        try:
-            return _noon(date(int(found[1]), int(found[3]), int(found[4])))
-        except ValueError:
+    What stands before or right below the title belongs to the note itself, and has no anchor: it keeps its place when
+    sections are put below it. A heading with nothing below it stays with the section before.
+    """
+    pieces: list[_Piece] = []
+    texts_of: list[list[str]] = []
+    inside = False
+    for number, section in enumerate(found):
+        level, path, anchor, text = section
+        if section is titled:
+            inside = True
+            path, anchor = (), ""
+        elif inside:
+            inside = titled is not None and level > titled.level
+            path = path[1:] if inside else path
+        parent = number + 1 < len(found) and found[number + 1].level > level
+        if not text and (parent or section is titled):
             continue
-    return None
+        if pieces and (not text or not (path or pieces[-1].headings)):
+            texts_of[-1].append(text or f"{'#' * level} {path[-1] if path else ''}")
+        else:
+            pieces.append(_Piece(path, anchor, ""))
+            texts_of.append([text])
+    return [piece._replace(text="\n\n".join(filter(None, each))) for piece, each in zip(pieces, texts_of, strict=True)]
 
 
-def _noon(day: date) -> datetime:
-    """Return noon, UTC: the same date nearly everywhere on earth."""
-    return datetime.combine(day, time(12), UTC)
-
-
-def _scalar(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _not_wanted(path: Path) -> str | None:
-    if path.name.startswith("."):
-        return "hidden"
-    return "a symbolic link" if path.is_symlink() else None
-
-
-def _origin(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()
+def _memories(pieces: Sequence[_Piece]) -> Iterator[tuple[Sequence[str], str, str]]:
+    """Yield headings, anchor and text of each memory."""
+    for piece in pieces:
+        parts = cut(piece.text, LONGEST)
+        for anchor, part in zip(part_anchors(piece.anchor, len(parts)), parts, strict=True):
+            yield piece.headings, anchor, part

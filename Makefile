@@ -13,9 +13,11 @@ test: full
 	$(BIN)/mypy
 	$(BIN)/pytest
 
+# On the sample data; make bench DATA=FOLDER measures the test sets of a folder (see docs/benchmarks.md).
 bench: full
-	$(BIN)/python -m benchmarks quality
-	$(BIN)/python -m benchmarks gate
+	$(BIN)/python -m benchmarks quality $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks fusion $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks gate $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m benchmarks speed
 
 lean: $(VENV)/.lean

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+import hashlib
 import json
+import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 
-from runtime_memory.importers.markdown import read
+import yaml
 
-__all__ = ["Dataset", "folder_datasets", "sample_datasets"]
+from runtime_memory.errors import InvalidInputError
+
+__all__ = ["Dataset", "folder_datasets", "sample_datasets", "sampled"]
 
 _SAMPLE = Path(__file__).parent / "sample"
 
@@ -21,7 +23,9 @@ class Dataset:
     """Documents, queries and relevance judgements (qrels).
 
     ``scopes`` gives the project of each document and query where every query is to be searched among its own
-    project's documents only. ``foreign`` are prompts that no document answers.
+    project's documents only. ``sessions`` gives the session of a document that is one turn of it, and
+    ``haystacks`` the sessions that a query brought into the collection. ``foreign`` are prompts that no document
+    answers. Sets of one ``family`` share their texts, and are held out together.
     """
 
     name: str
@@ -30,6 +34,21 @@ class Dataset:
     qrels: Mapping[str, Mapping[str, int]]
     scopes: Mapping[str, str] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    haystacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """Return the beginning of the name: ``longmemeval`` for ``longmemeval-haystack``."""
+        return self.name.partition("-")[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash over everything that is searched, asked and judged."""
+        digest = hashlib.sha256()
+        for part in (self.documents, self.queries, self.qrels, self.scopes, self.sessions, self.foreign):
+            digest.update(json.dumps(part, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace"))
+        return digest.hexdigest()[:16]
 
 
 def sample_datasets() -> Iterator[Dataset]:
@@ -39,7 +58,7 @@ def sample_datasets() -> Iterator[Dataset]:
     questions = _rows("questions.jsonl")
     yield Dataset(
         "sample-notes",
-        {id_: memory.content for id_, path in notes.items() if (memory := read(path, _SAMPLE).memory)},
+        {id_: _note(path.read_text("utf-8")) for id_, path in notes.items()},
         {row["id"]: row["question"] for row in questions},
         {row["id"]: dict.fromkeys(row["relevant"], 1) for row in questions},
         {id_: id_.split("/")[0] for id_ in notes} | {row["id"]: row["project"] for row in questions},
@@ -56,23 +75,48 @@ def sample_datasets() -> Iterator[Dataset]:
     )
 
 
-def folder_datasets(folder: Path, names: list[str]) -> Iterator[Dataset]:
-    """Yield the test sets of a folder with a ``loaders.py``, by name; all of its ``ALL`` without names."""
-    loaders = _module(folder / "loaders.py")
-    for name in names or loaders.ALL:
-        documents, queries, qrels = getattr(loaders, name)()
-        scopes = loaders.DOC_SCOPE.get(name, {}) | loaders.SCOPE.get(name, {})
-        yield Dataset(name, documents, queries, qrels, scopes)
+def folder_datasets(path: Path, names: list[str]) -> Iterator[Dataset]:
+    """Yield the test sets found at a path (a file, or a folder of them) by name; all of them without names.
+
+    Raises InvalidInputError where there is none, or none of a name.
+    """
+    from benchmarks.readers import found
+
+    available = dict(found(path))
+    if unknown := set(names) - available.keys():
+        raise InvalidInputError(f"{path} has no data set {sorted(unknown)}; it has {sorted(available)}")
+    if not available:
+        raise InvalidInputError(
+            f"{path} holds no data set that can be read: docs/benchmarks.md lists the files that are known"
+        )
+    for name in names or available:
+        yield available[name]()
 
 
-def _rows(name: str) -> list[dict[str, object]]:
+def sampled(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
+    """Return a data set with at most so many judged queries, drawn at random.
+
+    All documents stay, except those of projects that are not asked any more, and of sessions that no query which is
+    left has brought.
+    """
+    if limit is None or limit >= len(dataset.qrels):
+        return dataset
+    kept = sorted(random.Random(seed).sample(sorted(dataset.qrels), limit))
+    asked = {dataset.scopes.get(query) for query in kept}
+    brought = set().union(*(dataset.haystacks.get(query, ()) for query in kept))
+    documents = {
+        id_: text
+        for id_, text in dataset.documents.items()
+        if dataset.scopes.get(id_) in asked and (not dataset.haystacks or dataset.sessions[id_] in brought)
+    }
+    return replace(dataset, documents=documents, qrels={query: dataset.qrels[query] for query in kept})
+
+
+def _note(text: str) -> str:
+    """Return a sample note as one memory: its title and its text."""
+    _, front, body = text.split("---\n", 2)
+    return f"{yaml.safe_load(front)['title']}\n\n{body.strip()}"
+
+
+def _rows(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in (_SAMPLE / name).read_text("utf-8").splitlines() if line]
-
-
-def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("loaders", path)
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(f"there is no {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

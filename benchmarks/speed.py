@@ -7,22 +7,41 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
+from benchmarks import options
+from benchmarks.results import Report
 from provider import RuntimeMemoryProvider
 from runtime_memory import MemoryStore, NewMemory, Settings
-from runtime_memory.embedding import Embedder
+from runtime_memory.embedding import Embedder, load_embedder
 
-__all__ = ["cold_start", "fill", "questions", "warm_ratios"]
+__all__ = ["cold_start", "fill", "questions", "run", "warm_ratios"]
 
 _SUBJECTS = "login checkout search invoice sensor irrigation backup deploy cache webhook queue report".split()
 _VERBS = "needs avoids logs retries caches rejects rotates exports imports throttles".split()
 _OBJECTS = "tokens floats secrets batches images valves sessions cookies migrations timestamps backoff quotas".split()
 _PLACES = "staging production Berlin the-greenhouse CI the-laptop room-12 node-7 the-archive eu-west".split()
+
+
+def run(sizes: Annotated[list[int] | None, typer.Option("--size", help="Memories in the store.")] = None) -> None:
+    """Time a whole prefetch against the embedding of its question alone, and a cold start."""
+    embedder, warm, cold = options.embedder(None), {}, {}
+    for size in sizes or [1_000, 10_000]:
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder), size, embedder).close()
+            cold[f"{size:,} memories"] = cold_start(Path(folder))
+            warm[f"{size:,} memories"] = warm_ratios(Path(folder), load_embedder(None))
+    report = Report("speed", {"model": embedder.identity})
+    report.table("warm, in ms", warm)
+    report.table("cold start", cold)
+    report.save()
 
 
 def sentences(count: int, seed: int = 7) -> Iterator[str]:

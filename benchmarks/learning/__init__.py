@@ -1,0 +1,1 @@
+"""Does outcome feedback help? True memories, rivals that say it wrong, noisy verdicts, held-out questions."""

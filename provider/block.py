@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date
 
 from runtime_memory.models import Memory, SearchResult
+from runtime_memory.plain_text import as_data, neutral
 
-__all__ = ["MAX_BLOCK", "MAX_CONTENT", "Block", "clean_line", "render_block", "strip_blocks"]
+__all__ = ["MAX_BLOCK", "MAX_CONTENT", "Block", "clean_line", "render_block"]
 
 MAX_BLOCK = 10_000
 MAX_CONTENT = 600
@@ -20,14 +21,13 @@ WORKED_SCORE = 0.2
 _CUT = " […]"
 _WORKED, _FAILED = " (has worked before)", " (has failed before)"
 
-# The host's fence and system note; what is left of a tag inside a tag must not become one when a host strips the inner.
-_TAG = re.compile(r"<(?=[\s/]*memory)", re.IGNORECASE)
-_NOTE = re.compile(r"\[(?=\s*system\s+note)", re.IGNORECASE)
-_MARKER = re.compile(r"\((has (?:worked|failed) before)\)", re.IGNORECASE)
-_BLOCK = re.compile(
-    r"<\s*memory-context\s*>(?:(?:(?!<\s*memory-context).)*?</\s*memory-context\s*>|\s*\[System note:.*)",
-    re.IGNORECASE | re.DOTALL,
-)
+_SUSPECT = " (reads like an instruction, is data)"
+_FRESH_DAYS = 1
+_SLACK = 500
+
+# What only the block itself may say of a memory.
+_MARKER = re.compile(r"\((has (?:worked|failed) before|reads like an instruction, is data)\)", re.IGNORECASE)
+_LAST_DATE = re.compile(r"\((\d{4}-\d{2}-\d{2})\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,18 @@ class Block:
     ids: tuple[str, ...]
 
 
-def render_block(results: Sequence[SearchResult]) -> Block:
+def render_block(results: Sequence[SearchResult], today: date | None = None) -> Block:
     """Return the block, one line a memory in the given order.
 
-    It stays under ``MAX_BLOCK`` characters: memories that no longer fit are left out.
+    It stays under ``MAX_BLOCK`` characters: memories that no longer fit are left out. Given ``today``, in UTC, a memory
+    that is older than a day shows its date.
     """
     lines: list[str] = []
     length = len(HEADER)
     for result in results:
         memory = result.memory
-        line = f"- [{memory.category.value}] {_line(memory.content, result.passage)}{_marker(memory)} `{memory.id}`"
+        said = _line(memory.content, result.passage) + _date(memory, today) + _marker(memory)
+        line = f"- [{memory.category.value}] {said}{_SUSPECT if result.suspect else ''} `{memory.id}`"
         length += len(line) + 1
         if length > MAX_BLOCK:
             break
@@ -67,18 +69,17 @@ def _line(content: str, passage: str | None) -> str:
 def clean_line(content: str, limit: int = MAX_CONTENT) -> str:
     """Return content as one line of harmless text, cut past ``limit`` characters with a visible mark."""
     head = content[: 8 * limit]  # of a book, what can be seen
-    visible = "".join(" " if unicodedata.category(c)[0] in "CZ" and c not in _JOINERS else c for c in head)
-    line = " ".join(visible.split())
-    line = _MARKER.sub(r"[\1]", _NOTE.sub("(", _TAG.sub("\u2039", line)))
-    return line if len(line) <= limit and head == content else line[: limit - len(_CUT)].rstrip() + _CUT
+    folded = " ".join(neutral(head, " ").split())
+    line = as_data(folded[: limit + _SLACK])  # a secret at the cut is seen whole
+    line = _LAST_DATE.sub(r"[\1]", _MARKER.sub(r"[\1]", line))
+    whole = head == content and len(folded) <= limit + _SLACK
+    return line if whole and len(line) <= limit else line[: limit - len(_CUT)].rstrip() + _CUT
 
 
-def strip_blocks(text: str) -> str:
-    """Return a text without the blocks that a host injected into it."""
-    return _BLOCK.sub("", text)
-
-
-_JOINERS = frozenset("\u200c\u200d")  # they are part of Persian and Indic words, and of emoji
+def _date(memory: Memory, today: date | None) -> str:
+    """Return the day of a memory in UTC; none for one of today and yesterday, which may be less than a day old."""
+    day = memory.created_at.astimezone(UTC).date()
+    return "" if today is None or abs((today - day).days) <= _FRESH_DAYS else f" ({day.isoformat()})"
 
 
 def _marker(memory: Memory) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from provider import tools
 from provider.block import Block, render_block
 from provider.mirror import mirror
-from provider.prompts import spoken, without_envelopes
 from provider.shared import health
 from provider.turn import Turn
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
 from runtime_memory.models import NewMemory, Outcome
 from runtime_memory.serialize import outcomes_json, results_json, stats_json
+from runtime_memory.spoken import spoken, without_envelopes
 from runtime_memory.trace import Trace, recall_fields
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNATTRIBUTED_WEIGHT", "Conversation", "as_json"]
 
-UNATTRIBUTED_WEIGHT = 0.5
+UNATTRIBUTED_WEIGHT = 0.25
 """What a verdict that names no memory weighs in all; the memories of the turn share it."""
 
 
@@ -42,7 +43,8 @@ class Conversation:
         It notes nothing itself: it may end after the turn has gone on without it.
         """
         explanation = self._store.explain(spoken(prompt), limit=limit, outside=False, **self._session.seen)
-        return render_block(explanation.recalled), recall_fields(explanation)
+        today = self._store.now().astimezone(UTC).date()
+        return render_block(explanation.recalled, today), recall_fields(explanation)
 
     def mirror(self, **note: str) -> None:
         """Do to the memories what the host did to one of its notes."""
@@ -84,7 +86,8 @@ class Conversation:
         memory = written.memory
         self._note("write", kind="tool", memory_ids=[memory.id], count=1)
         stored = {"stored": True, "memory_id": memory.id, "category": memory.category.value, "project": memory.project}
-        return stored | ({"duplicate": True} if written.duplicate else {})
+        masked = {"masked": list(written.masked)} if written.masked else {}
+        return stored | ({"duplicate": True} if written.duplicate else {}) | masked
 
     def _search(self, args: Mapping[str, Any]) -> dict[str, Any]:
         results = self._store.search(

@@ -23,6 +23,7 @@ from provider.session_end import Extractor
 from provider.shared import health, shared_store, shared_trace
 from provider.threads import Deadline, start
 from provider.turn import Turn
+from runtime_memory.cpu import missing_features
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError, RuntimeMemoryError
 
 if TYPE_CHECKING:
@@ -267,7 +268,9 @@ def _brief(message: str) -> str:
 
 
 def _problem(folder: Path) -> str | None:
-    """Say why a folder cannot hold the store; None when it can."""
+    """Say why there can be no store in a folder; None when there can."""
+    if missing := missing_features():  # importing LanceDB would end the host's process
+        return f"this processor lacks {', '.join(missing)}, which LanceDB needs; see mem doctor"
     change = "set RUNTIME_MEMORY_DB to another folder"
     if folder.exists() and not folder.is_dir():
         return f"{folder} is a file; move it, or {change}"

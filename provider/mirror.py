@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from provider.block import strip_blocks
 from runtime_memory.models import Memory, MemoryCategory, MemoryScope, MemorySource, NewMemory
 from runtime_memory.secrets import mask
+from runtime_memory.spoken import without_envelopes
 
 if TYPE_CHECKING:
     from runtime_memory.store import MemoryStore
@@ -28,7 +28,7 @@ def mirror(
         return []
     retired = _holding(store, owner, target, mask(old_text.strip()).text) if action != "add" else []
     kept = None
-    if action != "remove" and (text := strip_blocks(content).strip()):
+    if action != "remove" and (text := without_envelopes(content)):
         kept = _keep(store, owner, target, text, supersedes=retired[0].id if retired else None)
     retired = [memory for memory in retired if kept is None or memory.id != kept.id]
     for memory in retired:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from provider.project import session_project
+from runtime_memory.project import session_project
 
 if TYPE_CHECKING:
     from runtime_memory.settings import Settings

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from provider.block import strip_blocks
-from provider.llm import Llm, find_llm
+from provider.llm import find_llm
 from provider.transcript import read_turns
 from runtime_memory import extraction
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
+from runtime_memory.llm import Llm
 from runtime_memory.models import Memory, MemorySource, NewMemory
+from runtime_memory.spoken import without_envelopes
 
 if TYPE_CHECKING:
     from provider.session import Session
@@ -52,7 +53,7 @@ class Extractor:
             shown = _closest(store, session, [words for words, _ in fresh.values()][-_QUERIES:])
             reply = self._llm(store.settings.extract_model)(extraction.SYSTEM_PROMPT, extraction.question(turns, shown))
             mine = {memory.id: memory for memory in shown if memory.profile == session.profile}
-            for proposal in extraction.parse(reply, mine, strip_blocks):
+            for proposal in extraction.parse(reply, mine, without_envelopes):
                 if memory := _stored(store, session, proposal, mine.get(proposal.supersedes or "")):
                     stored.append(memory)
                     _note(trace, memory, session, turn)

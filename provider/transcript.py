@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provider.block import strip_blocks
-from provider.prompts import spoken
+from runtime_memory.spoken import spoken, strip_blocks
 
 __all__ = ["read_turns"]
 

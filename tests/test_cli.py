@@ -356,65 +356,117 @@ def test_db_names_another_store(tmp_path: Path) -> None:
 # Importing
 
 
+def notes_in(folder: Path, **texts: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text)
+    return folder
+
+
+def by_file() -> dict[str, Any]:
+    return {Path(m["origin"].partition("#")[0]).stem: m for m in as_json("list", "-p", "")["memories"]}
+
+
 def test_import_stores_a_folder_once_and_sums_up(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    (notes / "a.md").write_text("---\nproject: garden\ntags: [x]\n---\nWater the tomatoes")
-    (notes / "b.md").write_text("Deploy on Tuesdays")
-    (notes / "empty.md").write_text("")
+    notes = notes_in(tmp_path / "n", a="---\nproject: garden\ntags: [x]\n---\nWater tomatoes", b="Rest", empty="")
     summary = as_json("import", str(notes), "-t", "new")
-    assert summary == {
-        "read": 2,
-        "added": 2,
-        "unchanged": 0,
-        "skipped": [{"file": "empty.md", "reason": "empty"}],
-        "notices": [],
-        "dry_run": False,
-    }
-    listed = {m["origin"]: m for m in as_json("list")["memories"]}
-    assert (listed["a.md"]["project"], listed["a.md"]["tags"]) == ("garden", ["x", "new"])
-    assert (listed["b.md"]["project"], listed["b.md"]["source"]) == (None, "imported")
-    again = mem("import", str(notes))
-    assert "before" in again.stdout
-    assert "empty.md" in again.stdout
+    counts = {name: value for name, value in summary.items() if value and name not in ("skipped", "notices")}
+    assert counts == {"read": 2, "added": 2}
+    assert summary["skipped"] == [{"file": str(notes / "empty.md"), "reason": "empty", "fault": False}]
+    listed = by_file()
+    assert (listed["a"]["project"], listed["a"]["tags"]) == ("garden", ["x", "new"])
+    assert (listed["b"]["project"], listed["b"]["source"]) == (None, "imported")
+    again = mem("import", str(notes), "-t", "new")
+    assert "Unchanged   2" in again.stdout
+    assert "Skipped     1" in again.stdout
     assert as_json("list")["count"] == 2
+
+
+def test_a_changed_note_is_updated_and_a_removed_one_archived_with_prune(tmp_path: Path) -> None:
+    notes = notes_in(tmp_path / "n", a="The port is 5432", b="Rest on Sundays")
+    mem("import", str(notes))
+    before = by_file()
+    notes_in(notes, a="The port is 5433")
+    (notes / "b.md").unlink()
+    result = mem("import", str(notes))
+    assert "Updated     1" in result.stdout
+    assert "Vanished    1" in result.stdout
+    assert "--prune" in result.stderr
+    assert by_file()["a"]["id"] == before["a"]["id"]
+    assert "5433" in by_file()["a"]["content"]
+    assert as_json("import", str(notes), "--prune")["archived"] == 1
+    assert set(by_file()) == {"a"}
 
 
 def test_the_project_of_the_command_is_stronger_than_a_notes_and_that_of_the_settings_weaker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.md").write_text("---\nproject: garden\n---\nOwn")
-    (tmp_path / "b.md").write_text("None")
+    notes = notes_in(tmp_path / "n", own="---\nproject: garden\n---\nOwn", none="None")
     monkeypatch.setenv("RUNTIME_MEMORY_PROJECT", "shop")
-    mem("import", str(tmp_path / "a.md"), str(tmp_path / "b.md"))
-    projects = {m["content"]: m["project"] for m in as_json("list", "-p", "")["memories"]}
-    assert projects == {"Own": "garden", "None": "shop"}
-    mem("import", str(tmp_path / "a.md"), "-p", "attic")
-    assert {m["project"] for m in as_json("list", "-p", "")["memories"]} == {"garden", "shop", "attic"}
+    mem("import", str(notes))
+    assert {name: m["project"] for name, m in by_file().items()} == {"own": "garden", "none": "shop"}
+    mem("import", str(notes / "own.md"), "-p", "attic")
+    assert {name: m["project"] for name, m in by_file().items()} == {"own": "attic", "none": "shop"}
 
 
-def test_a_dry_run_stores_nothing(tmp_path: Path, folder: Path) -> None:
-    (tmp_path / "a.md").write_text("A fact")
-    assert "dry run" in mem("import", str(tmp_path / "a.md"), "--dry-run").stdout
+def test_an_options_category_and_format_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text('{"note": "The port is 5433", "when": "2024-05-01"}\n')
+    mem("import", str(tmp_path / "log.txt"), "--as", "jsonl", "--map", "content=note,created_at=when", "-c", "gotcha")
+    [memory] = as_json("list")["memories"]
+    assert (memory["content"], memory["category"]) == ("The port is 5433", "gotcha")
+    assert memory["created_at"].startswith("2024-05-01")
+    assert "valid are" in mem("import", str(tmp_path), "--as", "word", code=1).stderr
+
+
+def test_a_dry_run_tells_what_would_happen_and_stores_nothing(tmp_path: Path, folder: Path) -> None:
+    notes = notes_in(tmp_path / "n", a="A fact")
+    assert re.search(r"Would be added +1\n", mem("import", str(notes), "--dry-run").stdout)
     assert not folder.exists()
+    mem("import", str(notes))
+    assert as_json("import", str(notes), "--dry-run")["unchanged"] == 1
 
 
 def test_a_file_with_a_fault_stops_nothing_and_gives_exit_code_1(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
+    notes = notes_in(tmp_path / "n", good="A fact")
     (notes / "bad.md").write_bytes(b"\x00\x01\x02")
-    (notes / "odd.md").write_text(f"---\nproject: {'x' * 600}\n---\nToo long a project")
-    (notes / "good.md").write_text("A fact")
     summary = as_json("import", str(notes), code=1)
-    assert (summary["read"], summary["added"]) == (2, 1)
-    assert {each["file"]: each["reason"][:10] for each in summary["skipped"]} == {
-        "bad.md": "not a text",
-        "odd.md": "project mu",
-    }
+    assert summary["added"] == 1
+    assert summary["skipped"] == [{"file": str(notes / "bad.md"), "reason": "not a text file", "fault": True}]
 
 
-def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    mem("import", str(tmp_path / "nowhere"), code=2)
+def test_a_path_that_is_not_there_is_said_and_the_others_are_imported(tmp_path: Path) -> None:
+    summary = as_json("import", str(tmp_path / "nowhere"), str(notes_in(tmp_path / "n", a="A fact")), code=1)
+    assert "no such file" in summary["skipped"][0]["reason"]
+    assert set(by_file()) == {"a"}
+
+
+def test_masked_secrets_are_noticed_and_kept_on_request(tmp_path: Path) -> None:
+    notes = notes_in(tmp_path / "n", a="The password is hunter2-Abc9!")
+    assert "masked: password" in mem("import", str(notes)).stderr
+    assert "hunter2" not in by_file()["a"]["content"]
+    (notes / "a.md").touch()
+    mem("import", str(notes), "--allow-secrets")
+    assert "hunter2" in by_file()["a"]["content"]
+
+
+def test_an_export_is_imported_into_another_store_as_it_was(tmp_path: Path) -> None:
+    first = added(FACT, "-p", "shop")
+    mem("outcome", "worked", first)
+    mem("archive", added("of old"))
+    file = tmp_path / "all.jsonl"
+    assert "2 memories exported" in mem("export", "-o", str(file), "--include-archived").stderr
+    other = ("--db", str(tmp_path / "other"))
+    assert as_json("import", str(file), *other)["added"] == 2
+    assert as_json("list", "--all", *other) == as_json("list", "--all")
+    assert len(mem("export").stdout.splitlines()) == 1
+
+
+def test_an_export_as_markdown_is_a_note_a_memory(tmp_path: Path) -> None:
+    added(FACT, "-c", "gotcha")
+    mem("export", "--format", "markdown", "-o", str(tmp_path / "out"))
+    [note] = (tmp_path / "out").iterdir()
+    assert FACT in note.read_text()
+    assert mem("export", "--format", "markdown").stdout == note.read_text()
 
 
 # Failures and the world outside

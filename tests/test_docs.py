@@ -12,7 +12,10 @@ from typer.main import get_command
 
 from provider import tools
 from runtime_memory.cli import app
+from runtime_memory.mcp.catalogue import ToolSpec, tool_specs
+from runtime_memory.mcp.clients import CLIENTS, Client
 from runtime_memory.settings import ENV_PREFIX, Settings
+from tests.api_reference import PAGE, reference
 
 ROOT = Path(__file__).parent.parent
 PAGES = {path.name: path.read_text("utf-8") for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
@@ -31,6 +34,11 @@ def commands(group: object, name: str = "mem") -> Iterator[tuple[str, set[str]]]
         yield from commands(command, f"{name} {child}")
 
 
+SNIPPETS = {
+    f"{name}-{number}": code
+    for name, page in PAGES.items()
+    for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+}
 COMMANDS = dict(commands(get_command(app)))
 LINES = sorted(
     {
@@ -52,6 +60,37 @@ def test_every_setting_is_documented(variable: str) -> None:
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_every_tool_is_documented(tool: str) -> None:
     assert f"`{tool}`" in TEXT
+
+
+@pytest.mark.parametrize("spec", tool_specs(), ids=lambda spec: spec.name)
+def test_every_tool_of_the_mcp_server_is_documented(spec: ToolSpec) -> None:
+    assert f"| `{spec.name}` |" in PAGES["mcp.md"]
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_every_client_is_documented(client: Client) -> None:
+    assert f"| {client.title} | `{client.name}` |" in PAGES["mcp.md"]
+
+
+def test_every_option_of_the_server_is_documented() -> None:
+    own = {option for option in COMMANDS["mem serve"] if option.startswith("--")} - {"--help", "--json", "--db"}
+    assert {option for option in own if option not in PAGES["mcp.md"]} == set()
+
+
+def test_the_reference_of_the_library_is_current() -> None:
+    assert PAGE.read_text("utf-8") == reference(), "write it anew with: python -m tests.api_reference"
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_a_documented_snippet_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RUNTIME_MEMORY_EMBEDDING", "null")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(SNIPPETS[name], name, "exec"), {"__name__": "__main__"})
+
+
+def test_documented_snippets_were_found() -> None:
+    assert SNIPPETS
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

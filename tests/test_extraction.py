@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provider.llm import LlmError, extraction_problem, find_llm
+from provider.llm import extraction_problem, find_llm
 from provider.session import Session
 from provider.session_end import MAX_SHOWN, Extractor
 from provider.transcript import read_turns
 from runtime_memory import MemoryStore, NewMemory, Settings
 from runtime_memory.extraction import MAX_PROPOSALS, MAX_TRANSCRIPT, fitting, parse, question
+from runtime_memory.llm import LlmError
 from runtime_memory.models import MemoryCategory, MemorySource
 from runtime_memory.trace import Trace
 from tests.conftest import OpenStore, WideEmbedder, contents

@@ -170,7 +170,7 @@ def test_ties_go_to_the_more_relevant_then_to_the_newer_id() -> None:
 
 def test_success_lifts_and_failure_sinks() -> None:  # A17
     fused = {"a": 0.7, "b": 0.6, "c": 0.5}
-    lifted = apply_outcomes(fused, {"c": 0.6}, Fusion(), pool=3)
-    sunk = apply_outcomes(fused, {"a": -0.6}, Fusion(), pool=3)
+    lifted = apply_outcomes(fused, {"c": 0.6}, Fusion(outcome_weight=0.4), pool=3)
+    sunk = apply_outcomes(fused, {"a": -0.6}, Fusion(outcome_weight=0.4), pool=3)
     assert [id_ for id_, _ in lifted] == ["c", "a", "b"]
     assert [id_ for id_, _ in sunk] == ["b", "c", "a"]

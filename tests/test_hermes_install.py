@@ -287,6 +287,6 @@ def test_what_the_plugin_asks_for_is_what_the_package_depends_on() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     names = {re.split(r"[<>=;\[ ]", each)[0].replace("-", "_") for each in project["dependencies"]}
     of_the_command_line = {"typer", "rich"}
-    modules = {"pyyaml": "yaml"}
+    modules = {"pyyaml": "yaml", "markdown_it_py": "markdown_it"}
     needed = {modules.get(name, name) for name in names - of_the_command_line}
     assert set(hermes_plugin.NEEDED) == needed | {"runtime_memory", "provider"}

@@ -15,7 +15,10 @@ from runtime_memory import MemoryStore
 from tests.conftest import OpenStore
 
 ROOT = Path(__file__).parent.parent
-HEAVY = {"lancedb", "pyarrow", "numpy", "torch", "tantivy", "sentence_transformers", "tokenizers", "safetensors"}
+HEAVY = {
+    *("lancedb", "pyarrow", "numpy", "torch", "tantivy", "sentence_transformers", "tokenizers", "safetensors"),
+    *("mcp", "mcp_types", "starlette", "uvicorn"),
+}
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -36,7 +39,17 @@ def imported(path: Path) -> Iterator[str]:
             yield str(node.module).partition(".")[0]
 
 
-@pytest.mark.parametrize("module", ["provider", "runtime_memory", "runtime_memory.models", "runtime_memory.errors"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "provider",
+        "runtime_memory",
+        "runtime_memory.models",
+        "runtime_memory.errors",
+        "runtime_memory.cli",
+        "runtime_memory.mcp.calls",
+    ],
+)
 def test_importing_loads_nothing_heavy(module: str) -> None:  # K1, K9
     assert loaded_after(f"import {module}") & HEAVY == set()
 

@@ -31,7 +31,7 @@ def test_relevance_weighs_cosine_and_coverage_as_told() -> None:
 
 def test_more_memories_ask_for_more_evidence_within_bounds() -> None:
     assert GATE.threshold(60) == pytest.approx(0.3)
-    assert GATE.threshold(0) == GATE.threshold(10) < GATE.threshold(100) < GATE.threshold(1000)
+    assert GATE.threshold(0) == GATE.threshold(5) < GATE.threshold(10) < GATE.threshold(100) < GATE.threshold(1000)
     assert GATE.threshold(1000) == GATE.threshold(1_000_000)
 
 

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from runtime_memory.secrets import mask
+from provider.block import render_block
+from runtime_memory import MemoryStore, NewMemory, extraction
+from runtime_memory.cli import app
+from runtime_memory.secrets import mask, mask_nested
+from runtime_memory.serialize import explanation_json, results_json
+from runtime_memory.trace import Trace
+from tests.tiny_embedder import TinyEmbedder
 
 HEX = "0f3a9c71b2d4e685"
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4"
@@ -213,3 +221,161 @@ def test_no_text_takes_long(piece: str) -> None:
     started = time.perf_counter()
     mask(text)
     assert time.perf_counter() - started < 5
+
+
+PROSE = [
+    ("password is {}", "hunter"),
+    ("The wifi password is {}.", "swordfish"),
+    ("the password was {}, ask Anna", "Rosebud"),
+    ("user: admin, password: {}", "swordfish"),
+    ("login=root pass={}", "dragon"),
+]
+
+NO_PROSE = [
+    "The password is required.",
+    "password is wrong",
+    "The passphrase is optional, the password is mandatory.",
+    "the password is plaintext\nand the hash is not",
+    "The password was rotated.",
+    "password is stored in vault",
+    "The password is Anna's",
+    "The password is case sensitive",
+    "username: string, password: string",
+    "username: postgres, password: postgres",
+    "user: admin, password: see vault",
+    "The password is correct, the user is not.",
+    "user: get_user(), password: get_password()",
+]
+
+
+@pytest.mark.parametrize(("sentence", "secret"), PROSE)
+def test_a_password_of_letters_alone_is_masked(sentence: str, secret: str) -> None:
+    assert mask(sentence.format(secret)) == (sentence.format("[masked: password]"), ("password",))
+
+
+@pytest.mark.parametrize("text", NO_PROSE)
+def test_what_else_a_password_is_stays(text: str) -> None:
+    assert mask(text) == (text, ())
+
+
+TOKEN = SECRETS["stripe key"]
+MASKED_TOKEN = "[masked: stripe key]"
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        ({"note": f"uses {TOKEN}"}, {"note": f"uses {MASKED_TOKEN}"}),
+        ({"deep": [{"deeper": [TOKEN, 1, None]}]}, {"deep": [{"deeper": [MASKED_TOKEN, 1, None]}]}),
+        ({"password": "swordfish"}, {"password": "[masked: password]"}),
+        ({"db_password": "swordfish", "port": 5433}, {"db_password": "[masked: password]", "port": 5433}),
+        ({"password": 12345678}, {"password": "[masked: password]"}),
+        ({TOKEN: 1}, {MASKED_TOKEN: 1}),
+        ({"token_count": 12, "password": None, "ok": True}, {"token_count": 12, "password": None, "ok": True}),
+        ({"password": "required"}, {"password": "required"}),
+    ],
+)
+def test_metadata_is_masked_at_any_depth(value: dict[str, object], masked: dict[str, object]) -> None:
+    assert mask_nested(value) == masked
+
+
+def test_no_metadata_is_lost_where_two_names_are_secrets() -> None:
+    one, two = TOKEN, TOKEN[:-4] + "9999"
+    assert sorted(mask_nested({one: "a", two: "b"}).values()) == ["a", "b"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), JSON, max_size=4))
+def test_metadata_without_a_secret_stays_as_it_is(value: dict[str, object]) -> None:
+    assert mask_nested(value) == value or "masked" in json.dumps(mask_nested(value))
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_write_leaves_a_secret_in_the_folder(name: str, tmp_path: Path) -> None:  # N1
+    _, secret = value_of(name)
+    path = tmp_path / "store"
+    with MemoryStore.open(path, embedder=TinyEmbedder()) as store:
+        new = NewMemory(
+            f"uses {secret} here",
+            tags=[f"t {secret}"[:400].replace("\n", " ")],
+            metadata={"n": [{"m": secret}]},
+            origin=f"/notes/{secret}.md",
+            session=f"s {secret}"[:400].replace("\n", " "),
+        )
+        (written,) = store.write([new])
+        store.edit(written.memory.id, content=f"now uses {secret} there", metadata={"x": secret})
+        store.record_outcome([written.memory.id], "worked", session=f"s {secret}"[:400].replace("\n", " "))
+        assert written.masked == (value_of(name)[0],)
+        assert "[masked: " in store.get(written.memory.id).content
+    held = everything(path)
+    assert secret.encode() not in held
+    assert secret[-12:].encode() not in held
+
+
+def test_a_write_tells_what_was_masked_and_what_was_not(store: MemoryStore) -> None:
+    secret, plain = store.write([NewMemory(f"uses {TOKEN}", tags=["x"]), NewMemory("uses [masked: stripe key]")])
+    assert secret.masked == ("stripe key",)
+    assert plain.masked == ()
+
+
+def test_a_secret_can_be_kept_on_purpose(store: MemoryStore) -> None:
+    (written,) = store.write([NewMemory(f"uses {TOKEN}", metadata={"key": TOKEN}, allow_secrets=True)])
+    assert written.masked == ()
+    assert (written.memory.content, written.memory.metadata) == (f"uses {TOKEN}", {"key": TOKEN})
+    edited = store.edit(written.memory.id, content=f"still uses {TOKEN}", allow_secrets=True)
+    assert edited.content == f"still uses {TOKEN}"
+    assert store.edit(written.memory.id, content=f"now uses {TOKEN}").content == f"now uses {MASKED_TOKEN}"
+
+
+def test_what_is_stored_with_a_secret_is_shown_to_a_model_without_it(store: MemoryStore) -> None:  # N5
+    kept = store.add(f"The payment key of the shop is {TOKEN} until May", allow_secrets=True)
+    (hit,) = store.search("payment key of the shop")
+    assert TOKEN not in render_block([hit]).text
+    assert MASKED_TOKEN in render_block([hit]).text
+    assert TOKEN not in json.dumps([results_json([hit], full=False), explanation_json(store.explain("payment key"))])
+    assert TOKEN not in extraction.question(["User: hi"], [kept])
+    assert store.get(kept.id).content == kept.content
+    assert TOKEN in json.dumps(results_json([hit]))
+
+
+def test_a_trace_holds_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    trace = Trace(str(path))
+    trace.write("recall", query=f"what is {TOKEN} for?", retrieved=[])
+    trace.write("error", kind="tool", message=f"cannot parse {TOKEN}")
+    assert [TOKEN in line for line in path.read_text().splitlines()] == [False, False]
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch, folder: Path) -> CliRunner:
+    monkeypatch.setenv("RUNTIME_MEMORY_EMBEDDING", "null")
+    monkeypatch.setenv("RUNTIME_MEMORY_DB", str(folder))
+    return CliRunner()
+
+
+def test_the_command_line_says_what_it_masked(line: CliRunner) -> None:
+    added = line.invoke(app, ["add", f"uses {TOKEN}"])
+    assert "stripe key" in added.stderr
+    assert "--allow-secrets" in added.stderr
+    id_ = added.stdout.strip()
+    assert "stripe key" in line.invoke(app, ["edit", id_, f"now uses {TOKEN}"]).stderr
+    assert line.invoke(app, ["edit", id_, "uses no key"]).stderr == ""
+
+
+def test_the_command_line_keeps_a_secret_when_told_to(line: CliRunner) -> None:
+    added = line.invoke(app, ["add", f"uses {TOKEN}", "--allow-secrets"])
+    assert added.stderr == ""
+    id_ = added.stdout.strip()
+    assert TOKEN in line.invoke(app, ["show", id_]).stdout
+    line.invoke(app, ["edit", id_, f"still uses {TOKEN}", "--allow-secrets"])
+    assert f"still uses {TOKEN}" in line.invoke(app, ["show", id_]).stdout

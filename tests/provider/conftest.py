@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     home.mkdir()
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("RUNTIME_MEMORY_DB", str(tmp_path / "store"))
-    monkeypatch.setattr("runtime_memory.store.load_embedder", lambda _: WideEmbedder())
+    monkeypatch.setattr("runtime_memory.upkeep.load_embedder", lambda _: WideEmbedder())
     health.failures.clear()
     warn_once.cache_clear()
     shared.shared_trace.cache_clear()

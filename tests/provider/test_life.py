@@ -176,7 +176,7 @@ def test_a_failed_recall_is_tried_again_at_the_next_turn(begin: Begin, monkeypat
 
 def test_a_model_that_fails_once_is_asked_again(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:  # A4
     model = FragileEmbedder()
-    monkeypatch.setattr("runtime_memory.store.load_embedder", lambda _: model)
+    monkeypatch.setattr("runtime_memory.upkeep.load_embedder", lambda _: model)
     one = begin()
     remember(one)
     model.broken = True

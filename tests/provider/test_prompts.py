@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from provider.prompts import MAX_PROMPT, spoken, without_envelopes
+from runtime_memory.spoken import MAX_PROMPT, spoken, without_envelopes
 from tests.provider.conftest import PORT, PORT_QUESTION, Begin, Stored, call, remember
 
 BLOCK = (
@@ -78,3 +78,38 @@ def test_what_was_recalled_is_not_saved_again(begin: Begin, stored: Stored) -> N
     one.on_memory_write("add", "memory", BLOCK, {})
     remember(one, f"{ENVELOPE}{PORT}\n{BLOCK}")
     assert [memory.content for memory in stored()] == [PORT]
+
+
+METADATA = '{"message_id": "17", "sender_id": "+49", "timestamp": "2026-03-01T12:00:00Z", "chat_type": "group"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "left"),
+    [
+        (METADATA, ""),
+        (f"```json\n{METADATA}\n```", ""),
+        (f"{ENVELOPE}{METADATA}", ""),
+        ('{"port": 5433, "host": "db"}', '{"port": 5433, "host": "db"}'),
+        ('{"name": "Anna", "role": "owner", "team": "shop"}', '{"name": "Anna", "role": "owner", "team": "shop"}'),
+        ("{not json}", "{not json}"),
+        (f"[Telegram Anna id:17 2026-03-01 12:00 UTC] {PORT}", PORT),
+        (f"[Sun 2026-03-01T12:00+01:00] {PORT}", PORT),
+        (f"[2026-03-01] {PORT}", f"[2026-03-01] {PORT}"),
+    ],
+)
+def test_the_envelope_of_a_message_is_no_content(content: str, left: str) -> None:  # E7
+    assert without_envelopes(content) == left
+
+
+def test_a_mirrored_note_is_stored_without_its_envelope(begin: Begin, stored: Stored) -> None:  # E4, E7
+    one = begin()
+    one.on_memory_write("add", "memory", f"{ENVELOPE}{PORT}\n{BLOCK}", {})
+    one.on_memory_write("add", "memory", METADATA, {})
+    assert [memory.content for memory in stored()] == [PORT]
+
+
+def test_the_remember_tool_says_what_it_masked(begin: Begin) -> None:  # N1
+    token = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4aB3dE6gH9jK2"
+    answer = call(begin(), "remember", {"content": f"deploys use {token}", "category": "command", "tags": ["deploy"]})
+    assert answer["masked"] == ["github token"]
+    assert "masked" not in call(begin(), "remember", {"content": "The port is 5433", "category": "environment"})

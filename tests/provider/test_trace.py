@@ -52,7 +52,7 @@ def test_a_turn_is_joined_from_recall_to_outcome(begin: Begin, path: Path) -> No
     assert set(found) == RETRIEVED
     assert (found["memory_id"], found["category"], found["outcome_score"]) == (id_, "environment", 0.0)
     assert 0 < recall["latency_ms"] < 2000
-    assert (auto["outcome"], auto["memory_ids"], auto["weight"], auto["origin"]) == ("worked", [id_], 0.5, "auto")
+    assert (auto["outcome"], auto["memory_ids"], auto["weight"], auto["origin"]) == ("worked", [id_], 0.25, "auto")
     assert (named["outcome"], named["weight"], named["origin"]) == ("failed", 1.0, "tool")
 
 

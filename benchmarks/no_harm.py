@@ -48,9 +48,9 @@ def no_harm(data: Pool, candidates: Candidates, seed: int) -> dict[str, dict[str
 def moved(base: Floats, outcomes: Floats, weight: float, limit: int = _LIMIT) -> Floats:
     """Return scores that order as ``apply_outcomes`` does: outcomes move the 2 * limit best, and nothing else."""
     if base.shape[1] <= 2 * limit:
-        return base + weight * outcomes
+        return base * (1 + weight * outcomes)
     order = np.argsort(-base, axis=1, kind="stable")
     head = np.zeros(base.shape, bool)
     np.put_along_axis(head, order[:, : 2 * limit], values=True, axis=1)
     # The pool stays above the rest, however far outcomes sink it.
-    return np.where(head, base + weight * outcomes + 10, base)
+    return np.where(head, base * (1 + weight * outcomes) + 10, base)

@@ -25,7 +25,8 @@ class Fusion:
 
     ``rank_share`` blends the fusions: 1 is reciprocal rank alone, 0 the convex combination alone. ``k`` damps the
     lead of first ranks. ``text_weight`` and ``vector_weight`` weigh the arms by rank; ``alpha`` is the share of the
-    cosine in the convex combination. ``outcome_weight`` is how far an outcome score of 1 moves a result.
+    cosine in the convex combination. ``outcome_weight`` is the share of its score by which an outcome score of 1 moves
+    a result.
     """
 
     k: float = 2.0
@@ -33,7 +34,7 @@ class Fusion:
     vector_weight: float = 1.0
     alpha: float = 0.4
     rank_share: float = 0.25
-    outcome_weight: float = 0.1
+    outcome_weight: float = 0.3
     depth: int = 100
 
 
@@ -76,13 +77,14 @@ def apply_outcomes(
 ) -> list[Hit]:
     """Return the ids with their final scores, best first; outcomes reorder the ``pool`` most relevant ones only.
 
-    Bound: an outcome score in (-1, 1) moves a result by less than ``outcome_weight``, so that two results whose fused
-    scores differ by 2 * outcome_weight or more never change places; nothing from outside the pool enters it, so that
-    the most relevant result never falls below rank ``pool``. Ties go to the more relevant, then to the greater id:
-    ids that sort by time put the newer first.
+    An outcome moves a result by a share of its relevance: what is hardly relevant is not lifted past what is, however
+    well it did elsewhere. Bound: an outcome score in (-1, 1) moves a result by less than ``outcome_weight`` (w) times
+    its fused score. Of two results, one whose fused score is below (1 - w) / (1 + w) of the other's never passes it;
+    nothing from outside the pool enters it, so that the most relevant result never falls below rank ``pool``. Ties go
+    to the more relevant, then to the greater id: ids that sort by time put the newer first.
     """
     ranked = sorted(fused.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)
-    head = [(id_, score + fusion.outcome_weight * outcomes.get(id_, 0.0)) for id_, score in ranked[:pool]]
+    head = [(id_, score * (1 + fusion.outcome_weight * outcomes.get(id_, 0.0))) for id_, score in ranked[:pool]]
     head.sort(key=lambda hit: (hit[1], fused[hit[0]], hit[0]), reverse=True)
     return head + ranked[pool:]
 

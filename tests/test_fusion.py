@@ -108,21 +108,22 @@ def test_the_convex_combination_sees_how_far_apart_scores_are() -> None:
 
 @MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS)
-def test_an_outcome_moves_a_score_by_less_than_its_weight(
+def test_an_outcome_moves_a_score_by_less_than_its_weight_of_it(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int
 ) -> None:
     for id_, score in apply_outcomes(fused, outcomes, fusion, pool=pool):
-        assert abs(score - fused[id_]) <= fusion.outcome_weight
+        assert abs(score - fused[id_]) <= fusion.outcome_weight * fused[id_] + ROUNDING
 
 
 @MANY
 @given(FUSED, OUTCOMES, FUSIONS, POOLS)
-def test_results_twice_the_weight_apart_never_change_places(
+def test_a_result_far_less_relevant_never_passes_another(
     fused: dict[str, float], outcomes: dict[str, float], fusion: Fusion, pool: int
 ) -> None:
     place = {id_: at for at, (id_, _) in enumerate(apply_outcomes(fused, outcomes, fusion, pool=pool))}
     for one, other in ((a, b) for a in fused for b in fused):
-        if fused[one] - fused[other] >= 2 * fusion.outcome_weight and fused[one] > fused[other]:
+        bound = (1 - fusion.outcome_weight) / (1 + fusion.outcome_weight) * fused[one]
+        if fused[other] < bound - ROUNDING:
             assert place[one] < place[other]
 
 
@@ -163,7 +164,7 @@ def test_the_order_of_the_input_does_not_matter(
 
 def test_ties_go_to_the_more_relevant_then_to_the_newer_id() -> None:
     fusion = Fusion(outcome_weight=0.5)
-    ranked = apply_outcomes({"c": 0.5, "b": 0.5, "a": 0.25}, {"a": 0.5}, fusion, pool=3)
+    ranked = apply_outcomes({"c": 0.5, "b": 0.5, "a": 0.4}, {"a": 0.5}, fusion, pool=3)
     assert [id_ for id_, _ in ranked] == ["c", "b", "a"]
     assert len({score for _, score in ranked}) == 1
 
@@ -172,5 +173,5 @@ def test_success_lifts_and_failure_sinks() -> None:  # A17
     fused = {"a": 0.7, "b": 0.6, "c": 0.5}
     lifted = apply_outcomes(fused, {"c": 0.6}, Fusion(outcome_weight=0.4), pool=3)
     sunk = apply_outcomes(fused, {"a": -0.6}, Fusion(outcome_weight=0.4), pool=3)
-    assert [id_ for id_, _ in lifted] == ["c", "a", "b"]
-    assert [id_ for id_, _ in sunk] == ["b", "c", "a"]
+    assert [id_ for id_, _ in lifted] == ["a", "c", "b"]
+    assert [id_ for id_, _ in sunk] == ["b", "a", "c"]

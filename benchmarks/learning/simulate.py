@@ -115,7 +115,7 @@ def ranked(scenario: Scenario, arm: Arm, told: Told, rows: Integers, outcome_wei
     outcome = scores[:, candidates]
     pool = 2 * (LIMIT + failing.astype(np.float32) @ scenario.found[rows].T)
     inside = (np.arange(candidates.shape[1]) < pool[:, :, None]) & (candidates >= 0)
-    key = np.where(inside, scenario.fused[rows] + outcome_weight * outcome, -np.inf)
+    key = np.where(inside, scenario.fused[rows] * (1 + outcome_weight * outcome), -np.inf)
     if arm.settles:
         contrary = scenario.contrary[rows]
         for pairs in (contrary, contrary[..., ::-1]):

@@ -14,6 +14,7 @@ import typer
 
 from runtime_memory.cli.frame import Category, Cli, Project, Tags, command
 from runtime_memory.cli.memories import chosen_project
+from runtime_memory.errors import StoreError
 from runtime_memory.models import MemoryScope
 
 if TYPE_CHECKING:
@@ -99,9 +100,10 @@ def import_(
         try:
             intake.take(placing.placed(item) for item in _items(paths, chosen, options, intake))
             summary = intake.finish(paths, prune=prune)
-        except KeyboardInterrupt:
-            _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
-            cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
+        except (KeyboardInterrupt, StoreError):
+            if not cli.as_json:
+                _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
+                cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
             raise
     _report(cli, summary, paths, dry_run=dry_run, prune=prune)
     if summary.faults:

@@ -18,7 +18,7 @@ bench: full
 	$(BIN)/python -m benchmarks quality $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m benchmarks fusion $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m benchmarks gate $(if $(DATA),--data $(DATA))
-	$(BIN)/python -m benchmarks speed
+	$(BIN)/python -m benchmarks latency
 
 lean: $(VENV)/.lean
 full: $(VENV)/.full

@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from benchmarks import evaluate, fusion, gate, quality, speed
+from benchmarks import churn, evaluate, fusion, gate, importing, latency, object_store, quality
 from benchmarks.learning import experiment
 from benchmarks.peers import compare
 from runtime_memory.errors import RuntimeMemoryError
@@ -25,7 +25,10 @@ app.command("fusion")(fusion.run)
 app.command("gate")(gate.run)
 app.command("calibrate")(gate.calibration)
 app.command("evaluate")(evaluate.run)
-app.command("speed")(speed.run)
+app.command("latency")(latency.run)
+app.command("import")(importing.run)
+app.command("churn")(churn.run)
+app.command("object-store")(object_store.run)
 app.command("learning")(experiment.run)
 app.command("peers")(compare.run)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import accumulate, islice
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from indexes.layout import Change, Entry
+from indexes.layout import Change, Entry, Record
 from runtime_memory.content import content_hash
 from runtime_memory.database import open_database
 from runtime_memory.embedding import Embedder
@@ -34,6 +34,7 @@ _NOISE = 0.6
 _BATCH = 20_000
 _LONGEST, _SHORTEST = 40, 12
 _ASKED_WORDS = 8
+_SEEN, _ARCHIVED = range(8), 49
 
 
 @cache
@@ -58,11 +59,12 @@ def notes(count: int, start: int = 0, seed: int = 7) -> Iterator[str]:
 
 
 def asked(count: int, among: int, seed: int = 11) -> list[str]:
-    """Return questions of about ten words, each with words of one of the first notes."""
+    """Return questions of about ten words, each with words of one of the first notes of the project or of none."""
     rng = random.Random(seed)
     questions = []
     for _ in range(count):
-        words = next(notes(1, rng.randrange(among))).rstrip(".").split()[2:]
+        seen = [number for number in rng.sample(range(among), 20) if number % 10 in _SEEN and number % 50 != _ARCHIVED]
+        words = next(notes(1, seen[0])).rstrip(".").split()[2:]
         questions.append(f"what about {' '.join(rng.sample(words, _ASKED_WORDS))}?")
     return questions
 
@@ -101,7 +103,7 @@ def fill(folder: Path, count: int, embedder: Embedder, real: Floats) -> None:
             batch = list(islice(made, _BATCH))
             rows = vectors(real, start, len(batch))
             entries = [
-                Entry(_record(template, text, now - timedelta(minutes=count - number)), row[None])
+                Entry(_record(template, number, text, now - timedelta(minutes=count - number)), row[None])
                 for (number, text), row in zip(batch, rows, strict=True)
             ]
             database.index.table.write(Change(new=entries))
@@ -111,9 +113,15 @@ def fill(folder: Path, count: int, embedder: Embedder, real: Floats) -> None:
     database.index.close()
 
 
-def _record(template: object, text: str, at: datetime) -> dict[str, object]:
+def _record(template: Record, number: int, text: str, at: datetime) -> dict[str, object]:
+    """Return a record: 7 in 10 are of the project asked about, 1 of none, 2 of another; 1 in 50 is archived."""
+    last = number % 10
+    project = "other" if last not in _SEEN else PROJECT if last else ""
     return {
-        **template,  # type: ignore[dict-item]
+        **template,
+        "project": project,
+        "scope": "project" if project else "global",
+        "archived": number % 50 == _ARCHIVED,
         "id": new_id(at),
         "content": text,
         "content_hash": content_hash(text),

@@ -21,6 +21,7 @@ from indexes.layout import Change, Layout, Record, Vectors
 from indexes.link import Link, is_unreachable
 from indexes.lock import WriterLock
 from indexes.resident import ResidentVectors
+from indexes.rows import RowMap
 from indexes.text import TextIndex, TextState, is_damage
 from indexes.vectors import VectorHit, VectorTable
 
@@ -59,6 +60,7 @@ class HybridIndex:
         self._refreshing = threading.Lock()
         self._retry_at: float | None = None
         self._resident = ResidentVectors(table)
+        self.rows = RowMap(table)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
@@ -72,32 +74,42 @@ class HybridIndex:
 
     def refresh(self) -> bool:
         """See the newest commit in both indexes; False when the text index is still behind the table."""
-        return bool(self.link.ask(self._refreshed)) or (self.link.is_down and self._is_readable())
-
-    def _refreshed(self) -> bool:
         with self._refreshing:  # of several threads one does the work
-            if self._is_current():
-                return True
-            if self._retry_at is not None and time.monotonic() < self._retry_at:
-                self.text.discard()
-                return False
-            with self.lock.held(wait=False) as free:
-                current = free and not self._is_replaced()  # else the text index is another table's by now
-                if current:
-                    self._catch_up()
-            if not free and not self.text.is_writable():  # nobody brings it up to the table
-                self.text.discard()
-            return current and self._retry_at is None
+            expected = self.link.look(self.mark)
+            seen = None if expected is None else self.link.ask(lambda: self._brought_to(expected))
+        return self._is_readable() if seen is None else seen
+
+    def _brought_to(self, expected: TextState) -> bool:
+        if self._has(expected):
+            return True
+        if self._retry_at is not None and time.monotonic() < self._retry_at:
+            self.text.discard()
+            return False
+        with self.lock.held(wait=False) as free:
+            current = free and not self._is_replaced()  # else the text index is another table's by now
+            if current:
+                self._catch_up()
+        if not free and not self.text.is_writable():  # nobody brings it up to the table
+            self.text.discard()
+        return current and self._retry_at is None
 
     def search_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
         """Return the records nearest to the vector as of the last refresh, best first."""
         state = self.text.state  # a poll of the table's version costs as much as the search
-        hits = self._resident.search(vector, where, limit, state.version if state else self.table.version)
-        return self.table.search(vector, where, limit) if hits is None else hits
+        version = state.version if state else self.table.version
+        hits = self._resident.search(vector, where, limit, version)
+        if hits is not None:
+            return hits
+        share = self.read_text(lambda text: text.share(where)) or 0.0
+        return self.rows.search(vector, where, limit, share=share, version=version)
 
     def held_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
         """Return what ``search_vectors`` does, of the vectors held in memory alone; None where there are none."""
         return self._resident.held(vector, where, limit)
+
+    def has_vectors(self) -> bool:
+        """Tell whether vectors can be searched now: while the tables cannot be reached, those in memory."""
+        return not self.link.is_down or self._resident.is_held
 
     def read_text(self, read: Callable[[TextIndex], _T]) -> _T | None:
         """Return what a reading of the text index gives; None while there is no usable one."""
@@ -118,9 +130,14 @@ class HybridIndex:
         missing = [id_ for id_ in ids if id_ not in found]
         return found | (self.link.ask(lambda: self.table.get(missing)) or {})
 
+    def stored(self, ids: Collection[str]) -> dict[str, Record]:
+        """Return records by id as of the newest commit; as last known while the table cannot be reached."""
+        found = self.link.ask(lambda: self.table.get(ids))
+        return self.get(ids) if found is None else found
+
     def scan(self, where: Filter, columns: Sequence[str]) -> Iterator[Record]:
         """Yield these columns of the records that pass the filter: the table's, or the last known ones."""
-        if self.link.is_down:
+        if not self.link.reaches(self.mark) and self._is_readable():
             return iter(self.read_text(lambda text: text.find(where)) or ())
         return self.table.scan(where, columns)
 
@@ -152,15 +169,15 @@ class HybridIndex:
         state = self.text.state or self.text.reload()
         return state is not None and state[::2] == TextState(self._epoch, 0)[::2]
 
-    def _is_current(self) -> bool:
-        expected = self.mark()
+    def _has(self, expected: TextState) -> bool:
         return self.text.state == expected or self.text.reload() == expected
 
     def _catch_up(self) -> None:
         """Bring the text index up to the table, under the lock."""
-        if self._is_current():
+        expected = self.mark()  # before the changes are read: what comes later is applied again
+        if self._has(expected):
             return
-        state, expected = self.text.state, self.mark()  # the version first: what comes later is applied again
+        state = self.text.state
         if state is None or state[::2] != expected[::2] or state.version > expected.version:
             self._rebuild_or_leave()
         else:

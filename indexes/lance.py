@@ -94,10 +94,8 @@ def _remote_connection(uri: str, options: tuple[tuple[str, str], ...]) -> lanced
     return lancedb.connect(uri, read_consistency_interval=_ALWAYS_FRESH, storage_options=dict(options))
 
 
-def create_table(
-    where: str | Location, name: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]] = ()
-) -> Table:
-    """Make a table with some rows; one of the same name is replaced in a folder, and an error elsewhere (ValueError)."""
+def create_table(where: str | Location, name: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]] = ()) -> Table:
+    """Make a table with some rows; one of the same name in a folder is replaced, elsewhere it is a ValueError."""
     database = _connection(where)
     if isinstance(where, str) and name in database.list_tables().tables:
         database.drop_table(name)  # the mode "overwrite" complains on stderr where there is none

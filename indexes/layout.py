@@ -29,12 +29,16 @@ class Layout:
     columns: tuple[pa.Field, ...]
     keywords: tuple[str, ...]
 
-    def schema(self, dimension: int) -> pa.Schema:
-        """Return the table's schema: one row a passage, the record itself in part 0."""
+    def schema(self, dimension: int, *, keyed: bool = False) -> pa.Schema:
+        """Return the table's schema: one row a passage, the record itself in part 0.
+
+        With ``keyed`` LanceDB knows that id and part are a row's key, and lets no two writers insert the same.
+        """
+        key = {"lance-schema:unenforced-primary-key": "true"} if keyed else None
         return pa.schema(
             [
-                pa.field("id", pa.string(), nullable=False),
-                pa.field("part", pa.int32(), nullable=False),
+                pa.field("id", pa.string(), nullable=False, metadata=key),
+                pa.field("part", pa.int32(), nullable=False, metadata=key),
                 pa.field("content", pa.string()),
                 *self.columns,
                 pa.field("deleted", pa.bool_(), nullable=False),

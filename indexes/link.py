@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-__all__ = ["Link", "RemoteLink", "Unreachable", "is_unreachable"]
+__all__ = ["Link", "RemoteLink", "Unreachable", "is_unreachable", "within"]
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -21,7 +22,12 @@ _PATIENCE_SECONDS = 5.0
 """How long a look may take: one that LanceDB repeats by itself would take many times its request's timeout."""
 
 
-class Unreachable(ConnectionError):
+_CLOSING_SECONDS = 1.0
+
+_NO_ANSWER = re.compile(r"RetryError|HttpError|Generic \w+ error|error sending request|error decoding response body")
+
+
+class Unreachable(ConnectionError):  # noqa: N818 - what is the matter, as in StoreUnavailableError
     """The object store does not answer, or does not let us in."""
 
 
@@ -40,6 +46,10 @@ class Link:
     def look(self, question: Callable[[], _T]) -> _T | None:
         """Return the answer to a short question, within a bounded time; None while the tables cannot be reached."""
         return question()
+
+    def reaches(self, question: Callable[[], object]) -> bool:  # noqa: ARG002 - here nothing need be asked
+        """Tell whether the tables can be reached, by a short question."""
+        return True
 
     def insist(self) -> None:
         """Return when the tables can be reached. Raises Unreachable."""
@@ -74,12 +84,16 @@ class RemoteLink(Link):
 
     def look(self, question: Callable[[], _T]) -> _T | None:
         """Return the answer to a short question, like ``ask``; no answer within some seconds is none."""
-        return self.ask(lambda: _within(question, _PATIENCE_SECONDS))
+        return self.ask(lambda: within(question, _PATIENCE_SECONDS))
+
+    def reaches(self, question: Callable[[], object]) -> bool:
+        """Tell whether the tables can be reached, by a short question."""
+        return self.look(question) is not None
 
     def insist(self) -> None:
         """Look now if the store is back. Raises Unreachable with the reason."""
         if self._down_since is not None:
-            self._answer(lambda: _within(self._probe, _PATIENCE_SECONDS))
+            self._answer(lambda: within(self._probe, _PATIENCE_SECONDS))
         if self._down_since is not None:
             raise Unreachable(self._reason)
 
@@ -92,7 +106,7 @@ class RemoteLink(Link):
     def close(self) -> None:
         """Wait, for a bounded time, for a look that is under way."""
         if self._thread is not None:
-            self._thread.join(_PATIENCE_SECONDS)
+            self._thread.join(_CLOSING_SECONDS)
 
     def _answer(self, question: Callable[[], _T]) -> _T | None:
         try:
@@ -115,7 +129,7 @@ class RemoteLink(Link):
 
     def _look_quietly(self) -> None:
         with suppress(Exception):  # a question of the foreground meets the same error, and tells it
-            self._answer(lambda: _within(self._probe, _PATIENCE_SECONDS))
+            self._answer(lambda: within(self._probe, _PATIENCE_SECONDS))
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -123,12 +137,11 @@ def is_unreachable(error: BaseException) -> bool:
     if isinstance(error, Unreachable):
         return True
     text = str(error)
-    requested = "RetryError" in text or ("Generic" in text and "error" in text and "Error performing" in text)
-    return requested and "NotFound" not in text and "not found" not in text
+    return _NO_ANSWER.search(text) is not None and "NotFound" not in text and "not found" not in text
 
 
-def _within(question: Callable[[], _T], seconds: float) -> _T:
-    """Return the answer to a question. Raises Unreachable when it takes longer: then a thread goes on waiting for it."""
+def within(question: Callable[[], _T], seconds: float) -> _T:
+    """Return the answer to a question. Raises Unreachable when it takes longer; a thread goes on waiting for it."""
     answers: list[_T] = []
     errors: list[BaseException] = []
 

@@ -18,6 +18,7 @@ from indexes.consistency import HybridIndex, Writer
 from indexes.filters import All
 from indexes.lance import is_conflict
 from indexes.layout import Change, Entry, Record
+from indexes.text import TextState
 from indexes.vectors import VectorTable
 
 __all__ = ["Replica", "retried"]
@@ -46,11 +47,13 @@ class Replica(HybridIndex):
         """Write a change, join it with what others wrote of the same records, and catch the replica up."""
         since = self._since
         self._since = retried(lambda: self.table.write(change))
-        overtaken = self._since > since + 1
-        if overtaken:
+        if self._since == since + 1:  # nobody else has written
+            self._apply(change.written, change.deleted, TextState(self._epoch, self._since))
+            return False
+        if change.replaced or change.amended or change.deleted:
             self._join(change, since)
         self.link.ask(self._catch_up)  # the commit stands, whether or not it can be read again at once
-        return overtaken
+        return True
 
     def optimize(self) -> None:
         """Compact the table; another machine's compaction or change at the same moment leaves it for later."""
@@ -113,9 +116,8 @@ def _joined(change: Change, before: VectorTable, others: VectorTable) -> Change 
     if not moved:
         return None
     deleted = [id_ for id_ in moved if id_ not in theirs or id_ in change.deleted]
-    entries = [
-        _entry(ours[id_], base[id_], theirs[id_], others) for id_ in moved if id_ in theirs and id_ not in change.deleted
-    ]
+    kept = [id_ for id_ in moved if id_ not in deleted]
+    entries = [_entry(ours[id_], base[id_], theirs[id_], others) for id_ in kept]
     return Change(replaced=entries, deleted=deleted)
 
 

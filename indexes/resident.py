@@ -64,12 +64,19 @@ class ResidentVectors:
         """Return the same of the copy as it is, however old; None where there is none."""
         return self._search(self._snapshot, vector, where, limit)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether there is a copy."""
+        return self._snapshot is not None
+
     @staticmethod
     def _search(snapshot: _Snapshot | None, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
         passing = None if snapshot is None else snapshot.passing(where)
         if snapshot is None or passing is None:
             return None
-        cosines = np.where(passing, snapshot.vectors @ np.asarray(vector, np.float32), -np.inf)
+        # One core does it in half the time that BLAS takes, whose threads would wait for each other on a busy machine.
+        products = np.einsum("ij,j->i", snapshot.vectors, np.asarray(vector, np.float32))
+        cosines = np.where(passing, products, -np.inf)
         best: dict[str, VectorHit] = {}
         for row in _descending(cosines, 4 * limit):
             id_ = snapshot.ids[row]

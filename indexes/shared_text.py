@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Revision", "SharedText"]
 
-_SCHEMA = pa.schema(
-    [pa.field("revision", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)]
-)
+_SCHEMA = pa.schema([pa.field("revision", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)])
 
 
 class Revision(NamedTuple):

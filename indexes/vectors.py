@@ -39,6 +39,7 @@ ANN_ROWS = 20_000
 _ANN_INDEX = "vector_idx"
 _SCAN_BATCH = 1_024
 _ATTEMPTS = 5
+_PROBES, _PROBES_AMONG_FEW = 20, 32
 
 
 class VectorHit(NamedTuple):
@@ -82,9 +83,11 @@ class VectorTable:
         return cls(table, layout) if table is not None else None
 
     @classmethod
-    def create(cls, where: str | Location, name: str, layout: Layout, dimension: int) -> VectorTable:
-        """Create the table, empty; one of the same name in a folder is replaced."""
-        made = cls(create_table(where, name, layout.schema(dimension)), layout)
+    def create(
+        cls, where: str | Location, name: str, layout: Layout, dimension: int, *, keyed: bool = False
+    ) -> VectorTable:
+        """Create the table, empty; one of the same name in a folder is replaced. ``keyed`` is that of the layout."""
+        made = cls(create_table(where, name, layout.schema(dimension, keyed=keyed)), layout)
         made._sync()
         return made
 
@@ -174,10 +177,17 @@ class VectorTable:
     def _nearest(self, vector: Vectors, where: Filter, limit: int) -> list[dict[str, Any]]:
         query: Any = self._table.search(vector, vector_column_name="vector")
         query = query.distance_type("cosine").where(self._sql(where), prefilter=True)
-        if self._has_ann_index():
-            query = query.refine_factor(2).nprobes(32)
+        if self.is_indexed():
+            query = query.refine_factor(2).nprobes(_PROBES_AMONG_FEW)
         rows: list[dict[str, Any]] = read(query.select(["id", "part", "_distance"]).limit(limit).to_arrow).to_pylist()
         return rows
+
+    def nearest_rows(self, vector: Vectors, limit: int) -> tuple[list[int], list[float]]:
+        """Return the row ids of the passages nearest to a query vector, whatever they are, and their cosines."""
+        query: Any = self._table.search(vector, vector_column_name="vector")
+        query = query.distance_type("cosine").nprobes(_PROBES).refine_factor(1).with_row_id(True)  # noqa: FBT003 - LanceDB's signature
+        found = read(query.select(["_distance", "_rowid"]).limit(limit).to_arrow)
+        return found["_rowid"].to_pylist(), [1.0 - distance for distance in found["_distance"].to_pylist()]
 
     def without_vectors(self) -> Iterator[Record]:
         """Yield the records that have no vector yet."""
@@ -212,7 +222,9 @@ class VectorTable:
         query = self._table.search().where(changed).select([*self._record_columns, "deleted"])
         rows = read(query.to_arrow).to_pylist()
         gone = [row["id"] for row in rows if row["deleted"]]
-        written = [{name: row[name] for name in self._record_columns} for row in rows if not row["deleted"]]
+        written: list[Record] = [
+            {name: row[name] for name in self._record_columns} for row in rows if not row["deleted"]
+        ]
         return Changes(written, gone)
 
     def count_vectors(self) -> int:
@@ -224,14 +236,24 @@ class VectorTable:
 
     def passages_since(self, version: int) -> pa.Table:
         """Return every passage written after a version: id, part, deleted, vector and the filterable columns."""
-        keywords = [name for name in self._layout.keywords if name not in self._lists]
         query = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
-        return read(query.select(["id", "part", "deleted", "vector", *keywords]).to_arrow)
+        return read(query.select(["id", "part", "deleted", "vector", *self.keywords]).to_arrow)
+
+    def rows_since(self, version: int, columns: Sequence[str]) -> pa.Table:
+        """Return every row written after a version: its row id, id, part, deleted, and these columns."""
+        query: Any = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
+        query = query.with_row_id(True).select(["id", "part", "deleted", *columns, "_rowid"])  # noqa: FBT003
+        return read(query.to_arrow)
+
+    @property
+    def keywords(self) -> list[str]:
+        """The filterable columns of single values."""
+        return [name for name in self._layout.keywords if name not in self._lists]
 
     def optimize(self) -> None:
         """Compact the small files of single writes, drop old versions, and let the vector index follow growth."""
         rewrite_long_history(self._table)
-        if self.count_vectors() >= ANN_ROWS and not self._has_ann_index():
+        if self.count_vectors() >= ANN_ROWS and not self.is_indexed():
             self._table.create_index("vector", config=IvfSq(distance_type="cosine"), name=_ANN_INDEX)
         clean(self._table)
         self._sync()
@@ -241,7 +263,8 @@ class VectorTable:
         """The number of data files."""
         return fragments(self._table)
 
-    def _has_ann_index(self) -> bool:
+    def is_indexed(self) -> bool:
+        """Tell whether there is an index of the vectors."""
         return any(index.name == _ANN_INDEX for index in self._table.list_indices())
 
     def _sql(self, where: Filter, *, first_part: bool = False) -> str:

@@ -222,14 +222,15 @@ class RuntimeMemoryProvider(MemoryProvider):
     @_harmless(default={})
     def get_status_config(self, provider_config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what ``hermes memory status`` shows: the store, and what is wrong with it."""
-        shown = {**(provider_config or {}), "store": str(self._load_settings().folder)}
+        shown = {**(provider_config or {}), "store": str(self._load_settings().place)}
         problem = self.unavailable_reason()
         return shown | ({"problem": problem} if problem else {})
 
     @_harmless(default=[])
     def backup_paths(self) -> list[str]:
-        """Return the store's folder."""
-        return [str(self._load_settings().folder)]
+        """Return the store's folder; nothing of a store on an object store, whose folder here is only a cache."""
+        place = self._load_settings().place
+        return [] if place.is_remote else [str(place.folder)]
 
     def _begin(self, session_id: str, given: dict[str, Any]) -> Session:
         self._settings = settings = load_settings(str(given.get("hermes_home") or ""))

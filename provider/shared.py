@@ -56,7 +56,7 @@ def shared_store(settings: Settings) -> MemoryStore:
     from runtime_memory.store import MemoryStore
 
     wanted = settings.model_copy(update=_OF_A_SESSION)  # profiles may differ in these and share a folder
-    key = (os.getpid(), wanted)  # a forked child must not use what its parent opened
+    key = (os.getpid(), wanted.model_dump_json())  # a forked child must not use what its parent opened
     with _lock:
         # A host may still end its sessions at exit; a thread that dies with the interpreter must not begin anything.
         if _ended.is_set() and threading.current_thread().daemon:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from indexes.consistency import HybridIndex
 from indexes.events import EventLog
@@ -20,17 +20,34 @@ from runtime_memory.leftovers import retire, sweep
 from runtime_memory.manifest import FORMAT_VERSION, Manifest, manifest_stamp
 from runtime_memory.mending import mend
 from runtime_memory.migration import upgrade
+from runtime_memory.place import Place
 from runtime_memory.records import LAYOUT, OUTCOME_SCHEMA
 
-__all__ = ["Database", "open_database"]
+__all__ = ["DEFAULT_DIMENSION", "Database", "StoredManifest", "make_private", "open_database"]
 
-_DEFAULT_DIMENSION = 384
+DEFAULT_DIMENSION = 384
+"""That of the default model."""
+
 _ATTEMPTS = 5
+
+
+class StoredManifest(Protocol):
+    """What an open store knows of its manifest, wherever that is."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest as it was last read."""
+
+    def is_replaced(self) -> bool:
+        """Tell whether the store has other tables by now."""
+
+    def change(self, update: Callable[[Manifest], Manifest]) -> None:
+        """Replace the manifest, under the writers' lock, by what ``update`` makes of it."""
 
 
 @dataclass
 class ManifestState:
-    """What an open store knows of its manifest; ``stamp`` is that of the file when it was last read."""
+    """What an open store knows of the manifest in its folder; ``stamp`` is that of the file when it was last read."""
 
     folder: Path
     manifest: Manifest
@@ -47,6 +64,11 @@ class ManifestState:
         self.manifest, self.stamp = manifest, stamp
         return False
 
+    def change(self, update: Callable[[Manifest], Manifest]) -> None:
+        """Replace the manifest, under the writers' lock, by what ``update`` makes of it."""
+        self.manifest = update(self.manifest)
+        self.manifest.write(self.folder)
+
 
 @dataclass
 class Database:
@@ -56,8 +78,8 @@ class Database:
     loaded, None for the default one; ``recovered`` says what had to be repaired when it was opened.
     """
 
-    folder: Path
-    state: ManifestState
+    place: Place
+    state: StoredManifest
     index: HybridIndex
     outcomes: EventLog
     model_name: str | None
@@ -70,8 +92,13 @@ class Database:
         return self.state.manifest
 
     @property
+    def folder(self) -> Path:
+        """The store's folder on this machine."""
+        return self.place.folder
+
+    @property
     def uri(self) -> str:
-        """Where the tables are."""
+        """Where the tables of a store in a folder are."""
         return str(self.folder / "lance")
 
     def is_replaced(self) -> bool:
@@ -99,13 +126,13 @@ class Database:
         """Note, under the writers' lock, whose vectors the table holds from its first vector on."""
         self.state.is_replaced()  # under the lock it is not; but another process may have claimed the table
         if self.manifest.embedding is None and embedder.dimension == self.manifest.dimension:
-            self.state.manifest = self.manifest.with_embedding(embedder.identity, self.model_name)
-            self.manifest.write(self.folder)
+            self.state.change(
+                lambda now: now if now.embedding else now.with_embedding(embedder.identity, self.model_name)
+            )
 
     def set_weights(self, weights: Mapping[str, Any] | None) -> None:
         """Note the weights of the fusion, under the writers' lock; every open store uses them from its next call on."""
-        self.state.manifest = replace(self.manifest, weights=weights)
-        self.manifest.write(self.folder)
+        self.state.change(lambda now: replace(now, weights=weights))
 
     def replace_tables(self, manifest: Manifest) -> None:
         """Let a manifest name other tables, under the writers' lock; every open store notices at its next call."""
@@ -118,7 +145,7 @@ def open_database(
     folder: Path, model: LazyEmbedder | None, *, lock_timeout: float, model_name: str | None = None
 ) -> Database:
     """Open the store in a folder, and make it where there is none; ``model`` says how long its vectors are."""
-    _make_private(folder)
+    make_private(folder)
     lock = WriterLock(folder / "lock", lock_timeout)
     recovered: tuple[str, ...] = ()
     for _ in range(_ATTEMPTS):
@@ -153,10 +180,11 @@ def _opened(
         return None
     state = ManifestState(folder, manifest, stamp)
     index = HybridIndex(table, folder / "text", LAYOUT, epoch=manifest.epoch, lock=lock, is_replaced=state.is_replaced)
-    return Database(folder, state, index, outcomes, model_name, os.getpid())
+    return Database(Place(folder), state, index, outcomes, model_name, os.getpid())
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
+    """Make a store's folder, readable by its owner alone, if it is not there. Raises StoreUnavailableError."""
     if folder.exists() and not folder.is_dir():
         raise StoreUnavailableError(
             f"{folder} is a file, not a folder; move it, or set RUNTIME_MEMORY_DB to another folder"
@@ -171,7 +199,7 @@ def _create(folder: Path, lock: WriterLock, model: LazyEmbedder | None, model_na
             return made
         uri = str(folder / "lance")
         manifest = Manifest.new(
-            dimension=embedder.dimension if embedder else _DEFAULT_DIMENSION,
+            dimension=embedder.dimension if embedder else DEFAULT_DIMENSION,
             embedding=embedder.identity if embedder else None,
             model=model_name if embedder else None,
         )

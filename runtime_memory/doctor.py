@@ -132,7 +132,7 @@ def _private(folder: Path, *, fix: bool) -> Finding:
 def _store(settings: Settings, *, fix: bool) -> Iterator[Finding]:
     from runtime_memory.store import MemoryStore
 
-    if not (settings.folder / "manifest.json").exists():
+    if not settings.place.is_remote and not (settings.folder / "manifest.json").exists():
         yield Finding(
             "store", State.NOTE, "there are no memories yet", 'begin with: mem add "…"   or: mem import FOLDER'
         )
@@ -142,7 +142,10 @@ def _store(settings: Settings, *, fix: bool) -> Iterator[Finding]:
         with MemoryStore(settings) as store:
             yield from _contents(store, fix=fix)
     except RuntimeMemoryError as error:
-        yield Finding("store", State.PROBLEM, str(error), "mem restore BACKUP brings back an earlier state")
+        advice = "mem restore BACKUP brings back an earlier state"
+        if settings.place.is_remote:
+            advice = "look at what the message names"
+        yield Finding("store", State.PROBLEM, str(error), advice)
 
 
 def _contents(store: MemoryStore, *, fix: bool) -> Iterator[Finding]:
@@ -262,10 +265,9 @@ def _quality(store: MemoryStore) -> Iterator[Finding]:
 
 
 def _network(settings: Settings) -> Finding:
-    when = (
-        "none" if settings.embedding == "null" else "none, but to fetch a model's weights once, when they are missing"
-    )
-    return Finding("network", State.OK, when)
+    always = f"to {settings.place}" if settings.place.is_remote else "none"
+    fetched = "" if settings.embedding == "null" else ", but to fetch a model's weights once, when they are missing"
+    return Finding("network", State.OK, always + fetched)
 
 
 def _hermes(found: hermes_shim.Status) -> Iterator[Finding]:

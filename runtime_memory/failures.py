@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from indexes.link import Unreachable, is_unreachable
 from runtime_memory.errors import (
     RuntimeMemoryError,
     StoreBusyError,
@@ -16,6 +17,7 @@ from runtime_memory.errors import (
     StoreDamagedError,
     StoreUnavailableError,
 )
+from runtime_memory.place import Place
 
 __all__ = ["forked", "store_errors"]
 
@@ -37,6 +39,18 @@ _PHRASES = {
     "not a directory": errno.ENOTDIR,
 }
 
+_REFUSALS = {
+    "NoSuchBucket": "there is no such bucket",
+    "status: 401": "the credentials are not accepted",
+    "status: 403": "access is denied, the credentials lack a right or are wrong",
+    "403 Forbidden": "access is denied, the credentials lack a right or are wrong",
+    "ConnectionRefused": "the connection is refused",
+    "TimedOut": "it does not answer in time",
+    "dns error": "its name cannot be resolved",
+    "error sending request": "there is no connection to it, or no answer",
+}
+"""What an object store's errors hold, in words."""
+
 _forked_from: list[int] = []
 
 
@@ -55,8 +69,8 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def store_errors(folder: Path) -> Iterator[None]:
-    """Raise errors of the file system, LanceDB, Tantivy and the lock as StoreErrors that name the folder.
+def store_errors(place: Path | Place) -> Iterator[None]:
+    """Raise errors of the file system, the object store, LanceDB, Tantivy and the lock as StoreErrors that name it.
 
     Raises StoreClosedError at once in a process in which none of them can work.
     """
@@ -70,14 +84,23 @@ def store_errors(folder: Path) -> Iterator[None]:
     except RuntimeMemoryError:
         raise
     except BaseException as error:  # a panic in Rust code is no Exception
-        if (mapped := _mapped(error, folder)) is None:
+        if (mapped := _mapped(error, place)) is None:
             raise
         raise mapped from error
 
 
-def _mapped(error: BaseException, folder: Path) -> RuntimeMemoryError | None:
+def _mapped(error: BaseException, folder: Path | Place) -> RuntimeMemoryError | None:
     import filelock
 
+    if is_unreachable(error):
+        written = "Nothing was written" if isinstance(error, Unreachable) else "What was being written may be lost"
+        return StoreUnavailableError(
+            f"the store {folder} cannot be reached: {_refusal(error)}. {written}; memories can still be found on a "
+            "machine that has seen them. Check the network, the bucket, the credentials and "
+            "RUNTIME_MEMORY_STORAGE_OPTIONS, and try again."
+        )
+    if "commit conflict" in str(error).lower():
+        return StoreBusyError(f"other machines were writing to {folder} at the same moment; try again")
     if isinstance(error, filelock.Timeout):
         holder = getattr(error, "holder", None) or "another process"
         return StoreBusyError(
@@ -94,6 +117,13 @@ def _mapped(error: BaseException, folder: Path) -> RuntimeMemoryError | None:
             "its text/ part may be deleted at any time and is rebuilt."
         )
     return None
+
+
+def _refusal(error: BaseException) -> str:
+    """Return the gist of what an object store, or the way to it, answered."""
+    text = str(error)
+    known = next((sentence for mark, sentence in _REFUSALS.items() if mark in text), None)
+    return known or (text.strip().splitlines() or ["no answer"])[0][:200]
 
 
 def _unavailable(error: BaseException) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from indexes.events import EventLog
+from indexes.link import Link
 from runtime_memory.models import Outcome
 from runtime_memory.outcomes import Evidence, OutcomeEvent, fold
 
@@ -18,15 +19,16 @@ __all__ = ["OutcomeLedger"]
 class OutcomeLedger:
     """Append reports, and give the evidence that those of every process amount to."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, link: Link | None = None) -> None:
         self._log = log
+        self._link = link or Link()
         self._lock = threading.Lock()
         self._evidence: dict[str, Evidence] = {}
 
     def evidence(self) -> Mapping[str, Evidence]:
-        """Return the evidence by memory id, as of the newest commit."""
+        """Return the evidence by memory id, as of the newest commit that can be read."""
         with self._lock:
-            events, anew = self._log.unread()
+            events, anew = self._link.ask(self._log.unread) or ([], False)
             if events or anew:
                 self._evidence = fold((_event(row) for row in events), {} if anew else self._evidence)
             return self._evidence

@@ -93,6 +93,10 @@ class Manifest:
         """Return the manifest of a store whose tables have been replaced."""
         return replace(self, epoch=_epoch(), **changes)  # type: ignore[arg-type]
 
+    def renamed(self, table: str, outcomes: str) -> Manifest:
+        """Return the manifest of tables with other names."""
+        return replace(self, table=table, outcomes=outcomes)
+
     def encoded(self) -> bytes:
         """Return the text of the file."""
         return json.dumps(asdict(self), indent=2).encode()

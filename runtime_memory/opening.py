@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import wraps
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from indexes.consistency import TableReplaced
 from indexes.fusion import Fusion
@@ -22,6 +22,7 @@ from runtime_memory.maintenance import Maintenance
 from runtime_memory.manifest import model_name, stored_model
 from runtime_memory.searching import Searching
 from runtime_memory.settings import Settings
+from runtime_memory.shared import keep_manifest, open_shared
 from runtime_memory.writing import Writing
 
 __all__ = ["Opening", "Parts", "follows_tables"]
@@ -60,6 +61,7 @@ class Opening:
         clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
+        self._place = settings.place
         self._embedder = embedder
         self._load = load
         self._wait_for_model = wait_for_model
@@ -77,7 +79,7 @@ class Opening:
         What fails because its tables have been replaced raises TableReplaced: with ``again``, at any point; without,
         for what is not to be done twice, only before anything was written.
         """
-        with store_errors(self._settings.folder):
+        with store_errors(self._place):
             parts = self._current()
             try:
                 yield parts
@@ -133,7 +135,7 @@ class Opening:
         with self._opening:
             if self._parts is old:
                 self._parts = None
-                if stored_model(self._settings.folder) != old.database.manifest.model:
+                if stored_model(self._place.folder) != old.database.manifest.model:
                     self._change_model()
             return self._open()
 
@@ -145,10 +147,12 @@ class Opening:
 
     def _assemble(self) -> Parts:
         settings, model = self._settings, self.model
-        database = open_database(
-            settings.folder, model, lock_timeout=settings.lock_timeout, model_name=self._configured_name()
-        )
-        ledger = OutcomeLedger(database.outcomes)
+        options: Any = {"lock_timeout": settings.lock_timeout, "model_name": self._configured_name()}
+        if self._place.is_remote:
+            database = open_shared(self._place, model, **options)
+        else:
+            database = open_database(self._place.folder, model, **options)
+        ledger = OutcomeLedger(database.outcomes, database.index.link)
         writing = Writing(database, model, self._clock)
         searching = Searching(database, ledger, model, self._wait_for_model, self._fusion, self._clock)
         return Parts(database, ledger, writing, searching, Maintenance(database, writing))
@@ -156,7 +160,12 @@ class Opening:
     def _configured_name(self) -> str | None:
         if self._embedder is not None:
             return None
-        return model_name(self._settings.embedding_model) or stored_model(self._settings.folder)
+        return model_name(self._settings.embedding_model) or self._stored_model()
+
+    def _stored_model(self) -> str | None:
+        if self._place.is_remote:
+            keep_manifest(self._place)
+        return stored_model(self._place.folder)
 
     def _lazy_model(self) -> LazyEmbedder | None:
         if self._embedder is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from indexes.analysis import analyze_query
 from indexes.filters import All, Filter, In
@@ -31,6 +34,7 @@ from runtime_memory.small_talk import is_small_talk
 __all__ = ["Searching"]
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 _QUERY_ENDS = 2000
 _MAX_TERMS = 64
 _LIVE = In("archived", (False,))
@@ -85,11 +89,11 @@ class Searching:
     def stats(self, visible: Filter) -> StoreStats:
         """Return counts of what passes the filter, and the health of the store."""
         evidence, now, index = self.ledger.evidence(), self.clock(), self.database.index
-        rows = list(index.table.scan(visible, ["id", "category", "project", "archived"]))
+        index.refresh()
+        rows = list(index.scan(visible, ["id", "category", "project", "archived"]))
         reported = [evidence[row["id"]] for row in rows if row["id"] in evidence]
         embedder = self.model.get(wait=self.wait) if self.model else None
-        vectors = embedder is not None and not self.database.model_problem(embedder)
-        index.refresh()
+        vectors = embedder is not None and not self.database.model_problem(embedder) and index.has_vectors()
         return StoreStats(
             total_memories=len(rows),
             active_memories=sum(not row["archived"] for row in rows),
@@ -99,9 +103,9 @@ class Searching:
             by_project=dict(Counter(row["project"] for row in rows if row["project"]).most_common()),
             search_mode=_mode(text=index.text.state is not None, vectors=vectors),
             embedding_model=self.database.manifest.embedding,
-            pending_embeddings=index.table.count_without_vectors(),
+            pending_embeddings=index.link.ask(index.table.count_without_vectors) or 0,
             message=self._problem(embedder),
-            path=str(self.database.folder),
+            path=str(self.database.place),
         )
 
     def memory(self, record: Record) -> Memory:
@@ -117,8 +121,13 @@ class Searching:
         """Return what each arm finds, before any fusion."""
         index, depth = self.database.index, max(self.fusion.depth, 2 * limit)
         index.refresh()
-        by_text = index.read_text(lambda text: _by_text(text, query, where, depth))
-        vectors = self._nearest(query, where, depth)
+        look_up = partial(index.read_text, lambda text: _by_text(text, query, where, depth))
+        if index.text.is_large():  # both arms work without the interpreter's lock for most of their time
+            begun = _begun(look_up)
+            vectors = self._nearest(query, where, depth)
+            by_text = begun()
+        else:
+            by_text, vectors = look_up(), self._nearest(query, where, depth)
         text, weights, memories = by_text or ([], {}, index.table.count(where))
         return Found(
             query=query,
@@ -146,7 +155,9 @@ class Searching:
             self.problem = f"the last query could not be embedded: {error}"
             return None
         self.problem = None
-        return self.database.index.search_vectors(vector, where, depth)
+        index = self.database.index
+        found = index.link.ask(lambda: index.search_vectors(vector, where, depth))
+        return index.held_vectors(vector, where, depth) if found is None else found
 
     def _listed(self, found: Found, limit: int) -> list[SearchResult]:
         """Return the candidates worth a look, as results: twice as many as asked, failing ones not counted."""
@@ -176,6 +187,11 @@ class Searching:
         return gate_for(None if by_text else self.database.manifest.embedding)
 
     def _problem(self, embedder: Embedder | None) -> str | None:
+        if self.database.index.link.is_down:
+            return (
+                f"{self.database.place} cannot be reached: this is what this machine last saw of it, and nothing can "
+                "be written until it is back"
+            )
         if self.model is None:
             return "search goes by keywords only, as RUNTIME_MEMORY_EMBEDDING is 'null'"
         if embedder is None:
@@ -188,7 +204,7 @@ class Searching:
 
     def _hidden(self, memory: Memory, visible: Filter) -> str:
         if memory.archived:
-            successors = self.database.index.table.scan(All((In("supersedes", (memory.id,)), visible)), ["id"])
+            successors = self.database.index.scan(All((In("supersedes", (memory.id,)), visible)), ["id"])
             successor = next(successors, None)
             return f"superseded by {successor['id']}" if successor else "archived"
         if memory.scope is MemoryScope.SESSION:
@@ -216,6 +232,28 @@ def _by_text(index: TextIndex, query: str, where: Filter, depth: int) -> tuple[l
     telling = [term for term, weight in terms.items() if weight == 1.0]
     weights = {term: rarity(statistics.frequencies[term], statistics.records) for term in telling}
     return index.search(terms, statistics, where, depth), weights, statistics.records
+
+
+def _begun(call: Callable[[], _T]) -> Callable[[], _T]:
+    """Begin a call on a thread of its own, and return what waits for it: that returns or raises what the call does."""
+    answers: list[_T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            errors.append(error)
+
+    def finish() -> _T:
+        thread.join()
+        if errors:
+            raise errors[0]
+        return answers[0]
+
+    thread = threading.Thread(target=work, name="runtime-memory-text", daemon=True)
+    thread.start()
+    return finish
 
 
 def _affordable(index: TextIndex, terms: dict[str, float]) -> dict[str, float]:

@@ -106,7 +106,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             bad = {str(item["loc"][0]) for item in error.errors()}
             problems = [f"{_problem(item, given)}; the default is used" for item in error.errors()]
-        defaults = {name: cls.model_fields[name].default for name in bad}
+        defaults = {name: cls.model_fields[name].get_default(call_default_factory=True) for name in bad}
         return cls(**{**given, **defaults}), problems
 
 

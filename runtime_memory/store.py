@@ -129,7 +129,7 @@ class MemoryStore(OpenStore):
         """Wipe memories, given by their full ids, in one commit and return what they were; all of them or none."""
         visible, ids = self._caller(user, profile).sees(), _many(memory_ids)
         with self._open(again=False) as parts:
-            records = parts.database.index.get(ids)
+            records = parts.database.index.stored(ids)
             parts.writing.forget(ids, visible)
             parts.maintenance.after_writes(1)
             return parts.searching.memories(records[id_] for id_ in dict.fromkeys(ids) if id_ in records)
@@ -271,10 +271,10 @@ class MemoryStore(OpenStore):
         seen = where(caller, project=project, category=category, tags=tags, include_archived=include_archived)
         most = None if limit is None else content.limit(limit)
         with self._open() as parts:
-            table = parts.database.index.table
-            dates = ((record["created_at"], record["id"]) for record in table.scan(seen, ["id", "created_at"]))
+            index = parts.database.index
+            dates = ((record["created_at"], record["id"]) for record in index.scan(seen, ["id", "created_at"]))
             newest = heapq.nlargest(most, dates) if most else sorted(dates, reverse=True)
-            records = table.get([id_ for _, id_ in newest])
+            records = index.stored([id_ for _, id_ in newest])
             return parts.searching.memories(records[id_] for _, id_ in newest if id_ in records)
 
     def memories(

@@ -22,6 +22,9 @@ from runtime_memory.settings import Settings
 __all__ = ["OpenStore"]
 
 
+_BY_EXPORT = "export the memories (mem export), and import them under another prefix"
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -71,7 +74,8 @@ class OpenStore:
             self._model.start()
         with self._open() as parts:
             parts.database.index.refresh()
-            if self._model and parts.database.index.table.count_without_vectors():
+            index = parts.database.index
+            if self._model and index.link.ask(index.table.count_without_vectors):
                 parts.maintenance.start()
 
     @follows_tables
@@ -100,6 +104,8 @@ class OpenStore:
 
         ``model`` names the model to go over to. A run that is broken off is gone on with by the next one.
         """
+        if embeddings:
+            self.settings.place.refuse_remote("embedding every memory anew", _BY_EXPORT)
         with self._open(again=False) as parts:
             if not embeddings:
                 return rebuild(parts.database, parts.writing)
@@ -114,6 +120,7 @@ class OpenStore:
     @follows_tables
     def purge(self, *, wait: float = 1.0) -> Purged:
         """Remove every trace of forgotten memories from the folder; readers get ``wait`` seconds to finish."""
+        self.settings.place.refuse_remote("purging", f"{_BY_EXPORT}, and delete the old prefix with its versions")
         trace = Path(self.settings.hermes_trace).expanduser() if self.settings.hermes_trace else None
         with self._open(again=False) as parts:
             done = purge(parts.database, trace, lock_timeout=self.settings.lock_timeout)

@@ -105,7 +105,7 @@ class Writing:
         return filled
 
     def _tried(self, records: Sequence[Record], keeping: Collection[str]) -> list[Stored]:
-        known = self.database.index.get([record["id"] for record in records if record["id"] in keeping])
+        known = self.database.index.stored([record["id"] for record in records if record["id"] in keeping])
         merging = Merging(self._said(records), known, self.clock())
         return [merging.settle(record, keeps_id=record["id"] in keeping) for record in records]
 
@@ -118,7 +118,8 @@ class Writing:
             merging = Merging(_same_texts(writer.find, records), known, self.clock())
             stored = [self._settle(writer, merging, record, keeping) for record in records]
             new, replaced = _entries(merging.new, vectors), _entries(merging.replaced, vectors)
-            self._write(writer, Change(new=new, replaced=replaced, amended=merging.amended))
+            if self._write(writer, Change(new=new, replaced=replaced, amended=merging.amended)):
+                stored = _without_twins(writer, stored)
         return stored
 
     def _said(self, records: Sequence[Record]) -> list[Record]:
@@ -137,14 +138,15 @@ class Writing:
         visible = Caller(record["user"], profiles_shared=True).sees()
         return merging.supersede(stored, _require(writer, record["supersedes"], visible))
 
-    def _write(self, writer: Writer, change: Change) -> None:
+    def _write(self, writer: Writer, change: Change) -> bool:
+        """Write a change; True when another machine wrote at the same moment."""
         if not (change.new or change.replaced or change.amended):
-            return
+            return False
         made = next((e.vectors for e in (*change.new, *change.replaced) if e.vectors is not None), None)
         embedder = self.model.get() if self.model and made is not None else None
         if embedder is not None:
             self.database.claim_model(embedder)
-        writer.write(change)
+        return writer.write(change)
 
     def _vectors(
         self, contents: Sequence[str], stored: Sequence[Record] = (), *, embed: bool = True
@@ -196,6 +198,20 @@ def _require_visible(record: Record | None, id_: str, visible: Filter) -> Record
 def _same_texts(find: Callable[[Filter], list[Record]], records: Iterable[Record]) -> list[Record]:
     hashes = tuple({record["content_hash"] for record in records})
     return find(In("content_hash", hashes)) if hashes else []
+
+
+def _without_twins(writer: Writer, stored: Sequence[Stored]) -> list[Stored]:
+    """Leave the first of memories that two machines added at the same moment, as the lock would have within one.
+
+    Both look, and both keep the lowest id.
+    """
+    first: dict[tuple[Any, ...], Record] = {}
+    twins = sorted(_same_texts(writer.find, [each.record for each in stored]), key=lambda record: record["id"])
+    surplus = [record["id"] for record in twins if first.setdefault(identity(record), record)["id"] != record["id"]]
+    if surplus:
+        writer.write(Change(deleted=surplus))
+    gone = set(surplus)
+    return [Stored(first[identity(e.record)], duplicate=True) if e.record["id"] in gone else e for e in stored]
 
 
 def _refuse_twins(writer: Writer, edited: Mapping[str, Record]) -> None:

@@ -383,7 +383,7 @@ def test_a_damaged_index_over_the_vectors_is_dropped_and_made_anew(
     assert [hit.memory.id for hit in reopened.search("fact 7 of shelf 7", limit=3)] == before
     assert "index of the vectors" in " ".join(database(reopened).recovered)
     reopened.optimize()
-    assert database(reopened).index.table._has_ann_index()
+    assert database(reopened).index.table.is_indexed()
 
 
 def test_a_healthy_store_is_opened_without_a_repair(filled: Filled, open_store: OpenStore) -> None:

@@ -49,7 +49,7 @@ Ids = Annotated[
 ]
 
 _JSON = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
-_DB = Annotated[str | None, typer.Option("--db", metavar="PATH", help="The store's folder; RUNTIME_MEMORY_DB.")]
+_DB = Annotated[str | None, typer.Option("--db", metavar="PATH", help="The store's folder or URI; RUNTIME_MEMORY_DB.")]
 _PROFILE = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Act in this Hermes profile.")]
 _PIPED_WIDTH = 160
 

@@ -115,7 +115,8 @@ def _target(cli: Cli, *, dry_run: bool) -> Iterator[MemoryStore]:
     """Open the store; for a dry run where there is none yet, an empty one that goes away again."""
     from runtime_memory.settings import Settings
 
-    if not dry_run or Settings.load(db=cli.db).folder.exists():
+    place = Settings.load(db=cli.db).place
+    if not dry_run or place.is_remote or place.folder.exists():
         with cli.store() as store:
             yield store
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,7 +87,7 @@ def serve(
 
     address = _address(settings, host, port, allow_host or (), token_file)
     store = MemoryStore(settings, background_model=True)
-    serve_http(store, named, address, lambda url: cli.note(f"Serving {settings.folder} at {url}"))
+    serve_http(store, named, address, lambda url: cli.note(f"Serving {settings.place} at {url}"))
 
 
 def install(
@@ -190,16 +191,21 @@ def _launch(cli: Cli, project: str | None) -> Launch:
     from runtime_memory.settings import Settings
 
     settings = Settings.load(db=cli.db, profile=cli.profile)
-    db = str(settings.folder.absolute()) if "db" in settings.model_fields_set else None
+    place = settings.place.uri or str(settings.folder.absolute())
+    db = place if "db" in settings.model_fields_set else None
     return launch({"db": db, "profile": cli.profile, "project": project}, _environment())
 
 
 def _environment() -> Mapping[str, str]:
     """Return the settings of this environment, without the folder, which an option names, and without secrets."""
+    from runtime_memory.place import without_secrets
     from runtime_memory.settings import ENV_PREFIX, Settings
 
-    names = [ENV_PREFIX + name.upper() for name in Settings.model_fields if name not in {"db", "mcp_token"}]
-    return {name: os.environ[name] for name in names if os.environ.get(name)}
+    left = {"db", "mcp_token", "storage_options"}
+    names = [ENV_PREFIX + name.upper() for name in Settings.model_fields if name not in left]
+    kept = {name: os.environ[name] for name in names if os.environ.get(name)}
+    options = without_secrets(Settings.load().storage_options)
+    return kept | ({f"{ENV_PREFIX}STORAGE_OPTIONS": json.dumps(options)} if options else {})
 
 
 def _address(

@@ -122,6 +122,7 @@ def restore(
     from runtime_memory.settings import Settings
 
     settings = Settings.load(db=cli.db, profile=cli.profile)
+    settings.place.refuse_remote("restoring", "restore into a folder (--db), export there, and import into the bucket")
     there = restoring.memories_in(settings.folder)
     if there != 0 and not yes:
         what = "a store that cannot be read" if there is None else f"the {there} memories"

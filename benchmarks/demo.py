@@ -39,8 +39,8 @@ def main() -> None:
     say("   and nothing where no note matters")
     ask(shop, FOREIGN)
     ask(shop, "thanks!")
-    say("3. The agent reports that the old address failed, and that the new one worked")
-    for outcome, mark in (("failed", "5433, database"), ("worked", "6432")):
+    say("3. The agent reports, in two sessions, that the old address failed and that the new one worked")
+    for outcome, mark in 2 * (("failed", "5433, database"), ("worked", "6432")):
         report(shop, outcome, next(line for line in told.splitlines() if mark in line))
     ask(shop, QUESTION)
     say("4. Why: what worked has risen, what failed has sunk")
@@ -61,9 +61,12 @@ def agent(project: str) -> RuntimeMemoryProvider:
     """Return what Hermes loads for a session in a project, its model ready."""
     provider = RuntimeMemoryProvider()
     provider.initialize("demo", agent_workspace=project)
-    while '"search_mode": "hybrid"' not in provider.handle_tool_call("runtimememory_stats", {}):
+    for _ in range(1_200):
+        health = provider.handle_tool_call("runtimememory_stats", {})
+        if '"search_mode": "hybrid"' in health:
+            return provider
         time.sleep(0.05)
-    return provider
+    sys.exit(f"The model was not ready within a minute: {health}")
 
 
 def ask(provider: RuntimeMemoryProvider, question: str) -> str:

@@ -89,7 +89,7 @@ def analyze_query(query: str) -> dict[str, float]:
 def _terms(text: str, *, characters: bool) -> list[str]:
     if text.isascii():
         bare = _CONTRACTION.sub("", text) if "'" in text else text
-        return _stem(list(chain.from_iterable(map(_compound_terms, _ASCII_RUN.findall(bare)))))
+        return list(chain.from_iterable(map(_stemmed, _ASCII_RUN.findall(bare))))
     terms: list[str] = []
     for run in _RUN.finditer(_CONTRACTION.sub("", fold(text))):
         if word := run["compound"]:
@@ -128,6 +128,11 @@ def _compound_terms(run: str) -> tuple[str, ...]:
             terms += [piece.casefold() for piece in _CAMEL.split(part)]
     terms += [_VERSION.sub("", term, count=1) for term in terms if _VERSION.match(term)]
     return tuple(dict.fromkeys(terms))
+
+
+@lru_cache(maxsize=1 << 15)
+def _stemmed(run: str) -> tuple[str, ...]:
+    return tuple(_stem(list(_compound_terms(run))))
 
 
 def _stem(terms: list[str]) -> list[str]:

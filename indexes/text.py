@@ -41,7 +41,8 @@ _KEPT_BYTES, _COUNTS_KEPT = 64_000, 4_096
 
 def idf(frequency: int, records: int) -> float:
     """Return the inverse document frequency as BM25 has it; greatest for a term that no record holds."""
-    return math.log1p((records - frequency + 0.5) / (frequency + 0.5))
+    held = min(frequency, records)  # Tantivy's frequency also counts what is deleted and not yet merged away
+    return math.log1p((records - held + 0.5) / (held + 0.5))
 
 
 class TextHit(NamedTuple):

@@ -121,9 +121,10 @@ def _private(folder: Path, *, fix: bool) -> Finding:
     open_ = [path for path in paths if path.exists() and not path.is_symlink() and path.stat().st_mode & 0o077]
     if not open_:
         return Finding("permissions", State.OK, "only you can read it")
-    message = f"{len(open_)} files or folders can be read by others"
+    message = f"{len(open_)} files or folders have permissions for others"
     if not fix:
-        return Finding("permissions", State.PROBLEM, message, "mem doctor --fix")
+        reachable = folder in open_  # else nobody gets to them: they are of a write that was cut short
+        return Finding("permissions", State.PROBLEM if reachable else State.NOTE, message, "mem doctor --fix")
     for path in open_:
         path.chmod(0o700 if path.is_dir() else 0o600)
     return Finding("permissions", State.FIXED, f"{message}; now only by you")

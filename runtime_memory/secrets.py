@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 __all__ = ["Masked", "mask", "mask_nested", "masked_since"]
+
+
+_SHORT = 200
 
 
 class Masked(NamedTuple):
@@ -23,6 +26,16 @@ def mask(text: str) -> Masked:
     Recognised are tokens of a published form, private keys, passwords in addresses and headers, and what the text
     itself calls a password, token, secret or key, where the value looks like one.
     """
+    return _remembered(text) if len(text) <= _SHORT else _masked(text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> Masked:
+    """Return the same of a short text: an import meets its tags and its paths again and again."""
+    return _masked(text)
+
+
+def _masked(text: str) -> Masked:
     kinds: list[str] = []
     lowered = text.lower()
     hints = {hint for hint in _all_hints() if hint in lowered}

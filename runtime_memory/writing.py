@@ -48,8 +48,9 @@ class Writing:
         records = [self._checked(memory, place, len(new)) for place, memory in enumerate(new, start=1)]
         keeping = {record["id"] for record, memory in zip(records, new, strict=True) if memory.id}
         stored: list[Stored] = []
-        for start in range(0, len(records), _BATCH):
-            batch = records[start : start + _BATCH]
+        size = _BATCH if embed else 4 * _BATCH  # a commit costs as much as some hundred records without vectors
+        for start in range(0, len(records), size):
+            batch = records[start : start + size]
             stored += self._tried(batch, keeping) if dry_run else self._added(batch, keeping, embed=embed)
         return stored
 

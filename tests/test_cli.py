@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -459,6 +460,35 @@ def test_an_export_is_imported_into_another_store_as_it_was(tmp_path: Path) -> N
     assert as_json("import", str(file), *other)["added"] == 2
     assert as_json("list", "--all", *other) == as_json("list", "--all")
     assert len(mem("export").stdout.splitlines()) == 1
+
+
+def test_what_was_imported_by_way_of_an_export_is_known_when_its_files_are_imported(tmp_path: Path) -> None:
+    notes = notes_in(tmp_path / "n", a="The port is 5432", b="Rest on Sundays")
+    mem("import", str(notes))
+    mem("edit", by_file()["a"]["id"], "The port is 5433, by hand")
+    mem("archive", by_file()["b"]["id"])
+    file, other = tmp_path / "all.jsonl", ("--db", str(tmp_path / "other"))
+    mem("export", "-o", str(file), "--include-archived")
+    mem("import", str(file), *other)
+    assert as_json("import", str(notes), *other)["unchanged"] == 2
+    assert as_json("list", "--all", *other) == as_json("list", "--all")
+
+
+def test_an_import_that_is_stopped_keeps_what_it_counted(tmp_path: Path) -> None:
+    notes = notes_in(tmp_path / "n", **{f"n{number}": f"Fact number {number}" for number in range(6_000)})
+    db = tmp_path / "db"
+    command = [sys.executable, "-m", "runtime_memory", "import", str(notes), "--db", str(db)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (db / "manifest.json").exists():
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+    if process.returncode == 130:  # else it was done before the signal came
+        assert "the same command again" in errors
+    counted = int(re.search(r"Added +(\d+)", output)[1])  # type: ignore[index]
+    assert as_json("stats", "--db", str(db))["total_memories"] == counted
+    assert as_json("import", str(notes), "--db", str(db))["added"] == 6_000 - counted
 
 
 def test_an_export_as_markdown_is_a_note_a_memory(tmp_path: Path) -> None:

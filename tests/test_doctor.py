@@ -50,6 +50,8 @@ def test_no_store_yet_is_no_problem_and_is_not_made(tmp_path: Path) -> None:
 
 def test_files_that_others_can_read_are_named_and_closed(filled: Path, tmp_path: Path) -> None:
     (filled / "manifest.json").chmod(0o644)
+    assert findings(filled, tmp_path)["permissions"].state is State.NOTE
+    filled.chmod(0o755)
     assert findings(filled, tmp_path)["permissions"].state is State.PROBLEM
     assert findings(filled, tmp_path, fix=True)["permissions"].state is State.FIXED
     assert (filled / "manifest.json").stat().st_mode & 0o777 == 0o600

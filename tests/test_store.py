@@ -569,3 +569,12 @@ def wait_until(happened: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     pytest.fail("it did not happen within 30 s")
+
+
+def test_memories_that_were_changed_often_are_all_found(store: MemoryStore) -> None:
+    memories = store.add_many([NewMemory(f"fact {number} of the shop") for number in range(20)])
+    for tag in ("first", "second"):
+        for memory in memories[:8]:
+            store.edit(memory.id, tags=[tag])
+        assert len(store.search("fact 7 of the shop", limit=50)) == 20
+        assert min(score for _, score in store.candidates("fact 7 of the shop", limit=50).text) > 0

@@ -12,6 +12,7 @@ import typer
 
 from runtime_memory.cli.frame import Cli, Project, command
 from runtime_memory.cli.memories import chosen_project
+from runtime_memory.errors import InvalidInputError
 
 __all__ = ["register"]
 
@@ -72,6 +73,8 @@ def export(
 
 
 def _write_lines(lines: Iterator[str], target: Path) -> int:
+    if not target.parent.is_dir():
+        raise InvalidInputError(f"there is no folder {target.parent} to write the export to; make it first")
     beside = target.with_name(target.name + ".part")
     with beside.open("w", encoding="utf-8") as file:  # an export that was cut short must not pass for a whole one
         count = sum(1 for line in lines if file.write(line))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -97,6 +99,8 @@ def import_(
             frozenset(settings.owners),
         )
         intake = Intake(store, profile=settings.profile, dry_run=dry_run, embed=not defer_embedding)
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends an import in good order, too
+        gc.freeze()  # else every collection of what is read looks at all modules again
         try:
             intake.take(placing.placed(item) for item in _items(paths, chosen, options, intake))
             summary = intake.finish(paths, prune=prune)
@@ -105,6 +109,8 @@ def import_(
                 _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
                 cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
             raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
     _report(cli, summary, paths, dry_run=dry_run, prune=prune)
     if summary.faults:
         raise typer.Exit(1)
@@ -192,7 +198,7 @@ class _Placing:
         }
         if project and not memory.project and settled:
             said["scope"] = MemoryScope.PROJECT
-        if memory.origin_hash:  # said otherwise the next time, it is a change
+        if memory.origin_hash and not memory.id:  # said otherwise the next time, it is a change
             own = (self.project, self.default_project, self.category, *sorted(self.tags), self.allow_secrets)
             said["origin_hash"] = sha256(repr((memory.origin_hash, own)).encode()).hexdigest()[:16]
         return item._replace(memory=replace(memory, **said))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import typer
 
 from runtime_memory import serialize
 from runtime_memory.cli.frame import AllowSecrets, Category, Cli, Id, Ids, Limit, Project, Tags, Yes, command, confirmed
-from runtime_memory.errors import AmbiguousIdError, InvalidInputError
+from runtime_memory.errors import AmbiguousIdError, InvalidInputError, MemoryNotFoundError
 from runtime_memory.models import Memory, MemoryCategory, MemorySource, NewMemory, Outcome
 from runtime_memory.secrets import masked_since
 from runtime_memory.suspicion import suspicion
@@ -306,7 +306,7 @@ def shown_ids(store: MemoryStore, memories: Sequence[Memory]) -> dict[str, str]:
     def is_unique(beginning: str) -> bool:
         try:
             store.get(beginning)
-        except AmbiguousIdError:
+        except (AmbiguousIdError, MemoryNotFoundError):  # not found: forgotten meanwhile, or not in the text index yet
             return False
         return True
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runtime_memory.cli.frame import Cli, Yes, command, confirmed
+from runtime_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from runtime_memory.reindex import Progress, Reindexed
@@ -123,6 +124,8 @@ def restore(
 
     settings = Settings.load(db=cli.db, profile=cli.profile)
     settings.place.refuse_remote("restoring", "restore into a folder (--db), export there, and import into the bucket")
+    if not path.is_file():
+        raise InvalidInputError(f"there is no backup {path}; give the file that mem backup wrote")
     there = restoring.memories_in(settings.folder)
     if there != 0 and not yes:
         what = "a store that cannot be read" if there is None else f"the {there} memories"

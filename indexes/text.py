@@ -211,7 +211,7 @@ class TextIndex:
         Without a filter Tantivy skips what cannot be among the best, which takes a fifth of the time.
         """
         share = self.share(where)
-        if where == All() or share < _MOST or not self.is_large():
+        if where == All() or share < _MOST or self.records < _LARGE:
             return None
         wanted = int(_SPARE * limit / share)
         passing = (hit for hit in self._hits(scored, wanted) if matches(where, json.loads(hit[1])))
@@ -257,25 +257,23 @@ class TextIndex:
         frequency = self._searcher().doc_freq("terms", term)
         if where == All() or not frequency:
             return frequency
-        share = records / max(1, self._searcher().num_docs - 1)
+        share = records / max(1, self.records)
         scarce = _RARE if share >= _MOST else _COUNTED
-        if min(frequency, records) > scarce and self.is_large():
+        if min(frequency, records) > scarce and self.records >= _LARGE:
             return max(1, round(frequency * share))
         return self._counted(_Holding(term, where), lambda: self._count(self._filter(where), self._term(term)))
 
-    def is_large(self) -> bool:
-        """Tell whether a search of it takes some milliseconds."""
-        return self._state is not None and self._searcher().num_docs >= _LARGE
+    @property
+    def records(self) -> int:
+        """How many records it holds; 0 where there is no usable index."""
+        return max(0, self._searcher().num_docs - 1) if self._state is not None else 0
 
     def share(self, where: Filter) -> float:
         """Return the share of the records that pass a filter; 0 where there is no usable index."""
-        if self._state is None:
-            return 0.0
-        return self._passing(self._telling(where)) / max(1, self._searcher().num_docs - 1)
+        return self._passing(self._telling(where)) / self.records if self.records else 0.0
 
     def _passing(self, where: Filter) -> int:
-        everything = self._searcher().num_docs - 1
-        return everything if where == All() else self._counted(where, lambda: self._count(self._filter(where)))
+        return self.records if where == All() else self._counted(where, lambda: self._count(self._filter(where)))
 
     def _counted(self, what: Filter | _Holding, count: Callable[[], int]) -> int:
         """Return a count, made once for a state of the index: a session asks with the same filter turn after turn."""
@@ -293,7 +291,7 @@ class TextIndex:
             case All(clauses):
                 kept = tuple(each for clause in clauses if (each := self._telling(clause)) != All())
                 return kept[0] if len(kept) == 1 else All(kept)
-            case In(_, (_,)) if self._passing(where) == self._searcher().num_docs - 1:
+            case In(_, (_,)) if self._passing(where) == self.records:
                 return All()
         return where
 

@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _QUERY_ENDS = 2000
 _MAX_TERMS = 64
+_SIDE_BY_SIDE = 200_000
 _LIVE = In("archived", (False,))
 
 
@@ -122,7 +123,7 @@ class Searching:
         index, depth = self.database.index, max(self.fusion.depth, 2 * limit)
         index.refresh()
         look_up = partial(index.read_text, lambda text: _by_text(text, query, where, depth))
-        if index.text.is_large():  # both arms work without the interpreter's lock for most of their time
+        if index.text.records >= _SIDE_BY_SIDE:  # for fewer, one thread waits for the other's interpreter lock
             begun = _begun(look_up)
             vectors = self._nearest(query, where, depth)
             by_text = begun()

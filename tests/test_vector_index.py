@@ -8,6 +8,7 @@ import pytest
 import indexes.resident
 import indexes.text
 import indexes.vectors
+import runtime_memory.searching
 from indexes.filters import All, AnyOf, Filter, In
 from indexes.vectors import VectorHit, VectorTable
 from runtime_memory import MemoryStore, NewMemory
@@ -124,6 +125,7 @@ def test_a_large_text_index_finds_what_a_small_one_does(tmp_path: Path, monkeypa
         questions = [f"fact {n} of shelf {n % 17}, room {n % 5}?" for n in range(0, 300, 30)]
         small = [store.candidates(question, project="p") for question in questions]
         monkeypatch.setattr(indexes.text, "_LARGE", 100)
+        monkeypatch.setattr(runtime_memory.searching, "_SIDE_BY_SIDE", 100)
         store.add("another state of the index", project="r")
         large = [store.candidates(question, project="p") for question in questions]
         for before, after in zip(small, large, strict=True):

@@ -208,10 +208,10 @@ def _new(match: Match) -> NewMemory:
 def _version(match: Match, now: datetime) -> NewMemory:
     """Return what to store: a new memory, or the next version of the one that is there."""
     memory = _new(match)
-    if memory.id:  # an export says itself when it was imported
+    if memory.id and memory.origin != match.item.origin:  # an export says itself when it was imported
         return memory
     memory = replace(memory, imported_at=memory.imported_at or now)
-    if match.known is None:
+    if memory.id or match.known is None:
         return memory
     archived = match.known.archived and match.known.origin_hash == memory.origin_hash
     return replace(memory, id=match.known.id, archived=archived)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,6 @@ def _item(given: Any, number: int, file: Path, written: datetime) -> Item:
         created_at=created,
         updated_at=_moment(record, "updated_at", notices) or created,
         origin=place,
-        imported_at=datetime.now(UTC),
         origin_hash=str(record["hash"])[:64] if record.get("hash") and not id_ else None,
     )
     return Item(place, memory, notice="; ".join(notices) or None)

@@ -10,7 +10,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,6 @@ def _item(row: Mapping[str, Any], where: str, *, counted: bool) -> Item:
         archived=bool(row["archived"]),
         supersedes=row.get("supersedes") or None,
         origin=place,
-        imported_at=datetime.now(UTC),
     )
     if counted:
         reports = reports_of_counts(_number(row["worked"]), _number(row["failed"]))

@@ -193,7 +193,7 @@ def make_private(folder: Path) -> None:
 
 
 def _create(folder: Path, lock: WriterLock, model: LazyEmbedder | None, model_name: str | None) -> Manifest:
-    embedder = model.get(wait=model_name is not None) if model else None  # the default one is known without a look
+    embedder = model.get() if model else None
     with lock.held():
         if made := Manifest.read(folder):
             return made

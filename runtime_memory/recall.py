@@ -25,7 +25,7 @@ __all__ = [
     "results",
 ]
 
-SUSPECT_PENALTY = 0.3
+SUSPECT_PENALTY = 0.4
 """What a memory that reads like an instruction loses of its score: it falls behind every other one that is found with a
 score less than this below its own, and behind no other."""
 

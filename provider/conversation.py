@@ -14,7 +14,7 @@ from provider.shared import health
 from provider.turn import Turn
 from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
 from runtime_memory.models import NewMemory, Outcome
-from runtime_memory.serialize import outcomes_json, results_json, stats_json
+from runtime_memory.serialize import outcomes_json, results_json, stats_json, written_json
 from runtime_memory.spoken import spoken, without_envelopes
 from runtime_memory.trace import Trace, recall_fields
 
@@ -83,11 +83,8 @@ class Conversation:
             **self._session.owner,
         )
         written = self._store.write([new])[0]
-        memory = written.memory
-        self._note("write", kind="tool", memory_ids=[memory.id], count=1)
-        stored = {"stored": True, "memory_id": memory.id, "category": memory.category.value, "project": memory.project}
-        masked = {"masked": list(written.masked)} if written.masked else {}
-        return stored | ({"duplicate": True} if written.duplicate else {}) | masked
+        self._note("write", kind="tool", memory_ids=[written.memory.id], count=1)
+        return written_json(written)
 
     def _search(self, args: Mapping[str, Any]) -> dict[str, Any]:
         results = self._store.search(

@@ -23,9 +23,9 @@ from runtime_memory.migration import upgrade
 from runtime_memory.place import Place
 from runtime_memory.records import LAYOUT, OUTCOME_SCHEMA
 
-__all__ = ["DEFAULT_DIMENSION", "Database", "StoredManifest", "make_private", "open_database"]
+__all__ = ["Database", "StoredManifest", "first_manifest", "make_private", "open_database"]
 
-DEFAULT_DIMENSION = 384
+_DEFAULT_DIMENSION = 384
 """That of the default model."""
 
 _ATTEMPTS = 5
@@ -192,17 +192,22 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _create(folder: Path, lock: WriterLock, model: LazyEmbedder | None, model_name: str | None) -> Manifest:
+def first_manifest(model: LazyEmbedder | None, model_name: str | None) -> Manifest:
+    """Return the manifest of a store that is about to be made, with the model where that is there by now."""
     embedder = model.get() if model else None
+    return Manifest.new(
+        dimension=embedder.dimension if embedder else _DEFAULT_DIMENSION,
+        embedding=embedder.identity if embedder else None,
+        model=model_name if embedder else None,
+    )
+
+
+def _create(folder: Path, lock: WriterLock, model: LazyEmbedder | None, model_name: str | None) -> Manifest:
+    manifest = first_manifest(model, model_name)
     with lock.held():
         if made := Manifest.read(folder):
             return made
         uri = str(folder / "lance")
-        manifest = Manifest.new(
-            dimension=embedder.dimension if embedder else DEFAULT_DIMENSION,
-            embedding=embedder.identity if embedder else None,
-            model=model_name if embedder else None,
-        )
         left = VectorTable.open(uri, manifest.table, LAYOUT)
         if left is not None and left.count(All()):
             raise StoreDamagedError(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from runtime_memory.models import Explanation, Memory, SearchResult, StoreStats
+from runtime_memory.models import Explanation, Memory, SearchResult, StoreStats, Written
 from runtime_memory.outcomes import OutcomeEvent
 from runtime_memory.plain_text import as_data
 from runtime_memory.suspicion import suspicion
@@ -23,6 +23,7 @@ __all__ = [
     "results_json",
     "stats_json",
     "timestamp",
+    "written_json",
 ]
 
 _DIGITS = 4
@@ -87,6 +88,14 @@ def export_json(memory: Memory, outcomes: Iterable[OutcomeEvent]) -> dict[str, A
 def _event_json(event: OutcomeEvent) -> dict[str, Any]:
     told = {f.name: getattr(event, f.name) for f in fields(event) if f.name != "memory_id"}
     return told | {"outcome": event.outcome.value, "at": timestamp(event.at)}
+
+
+def written_json(written: Written) -> dict[str, Any]:
+    """Return what became of a memory to store; ``duplicate`` and ``masked`` where there is something to tell."""
+    memory = written.memory
+    stored = {"stored": True, "memory_id": memory.id, "category": memory.category.value, "project": memory.project}
+    masked = {"masked": list(written.masked)} if written.masked else {}
+    return stored | ({"duplicate": True} if written.duplicate else {}) | masked
 
 
 def outcomes_json(memories: Iterable[Memory]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from indexes.lock import WriterLock
 from indexes.replica import Replica
 from indexes.shared_text import Revision, SharedText
 from indexes.vectors import VectorTable
-from runtime_memory.database import DEFAULT_DIMENSION, Database, StoredManifest, make_private
+from runtime_memory.database import Database, StoredManifest, first_manifest, make_private
 from runtime_memory.errors import StoreBusyError, StoreDamagedError, StoreUnavailableError
 from runtime_memory.lazy_embedder import LazyEmbedder
 from runtime_memory.manifest import Manifest
@@ -192,12 +192,7 @@ def _table_at(location: Location, name: str, version: int) -> VectorTable:
 
 
 def _create(location: Location, place: Place, model: LazyEmbedder | None, model_name: str | None) -> SharedText:
-    embedder = model.get(wait=model_name is not None) if model else None  # the default one is known without a look
-    new = Manifest.new(
-        dimension=embedder.dimension if embedder else DEFAULT_DIMENSION,
-        embedding=embedder.identity if embedder else None,
-        model=model_name if embedder else None,
-    )
+    new = first_manifest(model, model_name)
     manifest = new.renamed(f"memories-{new.epoch[:12]}", f"outcomes-{new.epoch[:12]}")
     VectorTable.create(location, manifest.table, LAYOUT, manifest.dimension, keyed=True)
     EventLog.create(location, manifest.outcomes, OUTCOME_SCHEMA)

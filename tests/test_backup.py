@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import multiprocessing
 import os
 import stat
 import tarfile
@@ -25,9 +24,9 @@ from runtime_memory.cli import app
 from runtime_memory.errors import InvalidInputError, RuntimeMemoryError, StoreDamagedError, StoreFormatError
 from runtime_memory.restore import Restored, memories_in
 from tests.conftest import Clock, OpenStore, WideEmbedder
+from tests.other_process import another_writer
 from tests.tiny_embedder import TinyEmbedder
 
-SPAWN = multiprocessing.get_context("spawn")
 TOKEN = "zq7wx4kvtt91forgotten"
 
 
@@ -207,39 +206,21 @@ def test_a_damaged_store_is_mended_by_a_restore(
     assert everything(open_store()) == before
 
 
-def write_until_told(folder: str, end: Any, acknowledged: Any) -> None:
-    with MemoryStore.open(folder, embedder=TinyEmbedder()) as store:
-        number = 0
-        while not end.is_set():
-            memory = store.add(f"pair {number}")
-            store.record_outcome([memory.id], Outcome.WORKED)
-            acknowledged.put(memory.id)
-            number += 1
-
-
 def test_a_backup_is_consistent_while_another_process_writes(
     store: MemoryStore, open_store: OpenStore, folder: Path, tmp_path: Path
 ) -> None:
     fill(store)
-    end, acknowledged = SPAWN.Event(), SPAWN.Queue()
-    writer = SPAWN.Process(target=write_until_told, args=(str(folder), end, acknowledged))
-    writer.start()
-    try:
-        ids = [acknowledged.get(timeout=60)]
+    with another_writer(folder) as written:
+        written.next()
+        ids = list(written)
         path = store.backup(tmp_path).path
-        later = [acknowledged.get(timeout=60)]
-    finally:
-        end.set()
-    while writer.is_alive() or not acknowledged.empty():
-        if not acknowledged.empty():
-            later.append(acknowledged.get())
-        writer.join(0.05)
+        written.next()
     restore(tmp_path / "back", path)
     back = {memory.id: memory for memory in everything(open_store(tmp_path / "back"))}
     assert set(ids) <= set(back)
-    written = [id_ for id_ in [*ids, *later] if id_ in back]
-    assert written == [*ids, *later][: len(written)]
-    assert sum(not back[id_].uses for id_ in written) <= 1  # a report comes right after its memory
+    saved = [id_ for id_ in written if id_ in back]
+    assert saved == written[: len(saved)]
+    assert sum(not back[id_].uses for id_ in saved) <= 1  # a report comes right after its memory
     assert set(back) <= {memory.id for memory in everything(store)}
 
 

@@ -417,6 +417,8 @@ def test_an_options_category_and_format_are_taken(tmp_path: Path) -> None:
     assert (memory["content"], memory["category"]) == ("The port is 5433", "gotcha")
     assert memory["created_at"].startswith("2024-05-01")
     assert "valid are" in mem("import", str(tmp_path), "--as", "word", code=1).stderr
+    refused = mem("import", str(tmp_path / "log.txt"), "--as", "text", "--map", "content=note", code=1)
+    assert "no fields to map" in refused.stderr
 
 
 def test_a_dry_run_tells_what_would_happen_and_stores_nothing(tmp_path: Path, folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from runtime_memory.purge import scrub_trace
 from runtime_memory.records import LAYOUT
 from runtime_memory.trace import Trace
 from tests.conftest import OpenStore, WideEmbedder
+from tests.other_process import another_writer
 from tests.tiny_embedder import TinyEmbedder
 
-SPAWN = multiprocessing.get_context("spawn")
 FORGOTTEN, FORMER, KEPT = "zq7wx4kvtt91forgotten", "jx3qpp0vbn55former", "hv8rrk2qzm66kept"
 
 
@@ -165,36 +164,16 @@ def test_a_reader_whose_files_go_in_the_middle_reads_again(
     assert answer() == expected
 
 
-def write_until_told(folder: str, end: Any, acknowledged: Any) -> None:
-    with MemoryStore.open(folder, embedder=TinyEmbedder()) as store:
-        number = 0
-        while not end.is_set():
-            memory = store.add(f"from elsewhere {number}")
-            store.record_outcome([memory.id], Outcome.WORKED)
-            acknowledged.put(memory.id)
-            number += 1
-
-
 def test_no_write_of_another_process_is_lost(store: MemoryStore, folder: Path) -> None:
     _, secret = fill(store)
     store.forget(secret.id)
-    end, acknowledged = SPAWN.Event(), SPAWN.Queue()
-    writer = SPAWN.Process(target=write_until_told, args=(str(folder), end, acknowledged))
-    writer.start()
-    try:
-        ids = {acknowledged.get(timeout=60)}
+    with another_writer(folder) as ids:
+        ids.next()
         for _ in range(2):
             store.purge(wait=0.2)
-            ids.add(acknowledged.get(timeout=60))
-    finally:
-        end.set()
-    while writer.is_alive() or not acknowledged.empty():
-        if not acknowledged.empty():
-            ids.add(acknowledged.get())
-        writer.join(0.05)
-    assert writer.exitcode == 0
+            ids.next()
     after = {memory.id: memory for memory in everything(store)}
-    assert ids <= set(after)
+    assert set(ids) <= set(after)
     assert {after[id_].uses for id_ in ids} == {1}
     assert store.check() == []
 

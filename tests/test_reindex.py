@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from runtime_memory.errors import EmbeddingError, StoreBusyError
 from runtime_memory.leftovers import upkeep_lock
 from runtime_memory.models import SearchMode
 from tests.conftest import FragileEmbedder, OpenStore, WideEmbedder
+from tests.other_process import another_writer
 from tests.tiny_embedder import TinyEmbedder
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -216,34 +216,16 @@ def test_open_stores_go_over_at_their_next_call(store: MemoryStore, open_store: 
     assert wide.check() == store.check() == []
 
 
-def write_until_told(folder: str, end: Any, acknowledged: Any) -> None:
-    with MemoryStore.open(folder, embedder=TinyEmbedder()) as store:
-        number = 0
-        while not end.is_set():
-            acknowledged.put(store.add(f"from elsewhere {number}").id)
-            number += 1
-
-
 def test_no_write_of_another_process_is_lost(store: MemoryStore, open_store: OpenStore, folder: Path) -> None:
     fill(store)
-    end, acknowledged = SPAWN.Event(), SPAWN.Queue()
-    writer = SPAWN.Process(target=write_until_told, args=(str(folder), end, acknowledged))
-    writer.start()
-    try:
+    with another_writer(folder, judging=False) as ids:
         wide = open_store(embedder=WideEmbedder())
-        ids = {acknowledged.get(timeout=60)}
+        ids.next()
         for _ in range(2):
             wide.reindex(embeddings=True)
-            ids.add(acknowledged.get(timeout=60))
-    finally:
-        end.set()
-    while writer.is_alive() or not acknowledged.empty():
-        if not acknowledged.empty():
-            ids.add(acknowledged.get())
-        writer.join(0.05)
-    assert writer.exitcode == 0
+            ids.next()
     after = everything(wide)
-    assert ids <= {memory.id for memory in after}
+    assert set(ids) <= {memory.id for memory in after}
     assert len({memory.id for memory in after}) == len(after)
     assert wide.check() == []
 

@@ -82,7 +82,7 @@ def import_(
     followed. The exit code is 1 when something could not be read.
     """
     from runtime_memory.importers.fields import parse_mapping
-    from runtime_memory.importers.formats import Options, by_name
+    from runtime_memory.importers.formats import Options, by_name, refuse_unused
     from runtime_memory.importers.intake import Intake
     from runtime_memory.importers.reading_sessions import extractor
     from runtime_memory.llm import endpoint
@@ -98,6 +98,7 @@ def import_(
             extractor(endpoint(settings.extract_model)) if extract else None,
             frozenset(settings.owners),
         )
+        refuse_unused(chosen, options)
         intake = Intake(store, profile=settings.profile, dry_run=dry_run, embed=not defer_embedding)
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends an import in good order, too
         gc.freeze()  # else every collection of what is read looks at all modules again
@@ -135,7 +136,7 @@ def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intak
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from runtime_memory.importers.formats import sources
+    from runtime_memory.importers.formats import read, sources
 
     console = Console(stderr=True)
     columns = (
@@ -150,21 +151,12 @@ def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intak
         found: list[Source | Item] = [each for path in paths for each in sources(path, chosen)]
         progress.update(task, description="Importing", total=len(found))
         for each in found:
-            for item in _read(each, options):
+            for item in read(each, options):
                 yield item
                 elapsed = progress.tasks[0].elapsed or 0.0
                 rate = f"{intake.summary.memories / elapsed:.0f} memories/s" if elapsed else ""
                 progress.update(task, rate=rate)
             progress.advance(task)
-
-
-def _read(source: Source | Item, options: Options) -> Iterator[Item]:
-    from runtime_memory.importers import Item
-
-    if isinstance(source, Item):
-        yield source
-    else:
-        yield from source.format.read(source.file, source.root, options)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from runtime_memory.importers import Item
 from runtime_memory.importers.dates import undated
 from runtime_memory.importers.fields import category
-from runtime_memory.importers.files import load, origin, walk
+from runtime_memory.importers.files import below, load, origin, walk
 from runtime_memory.importers.frontmatter import scalar, split_frontmatter
 from runtime_memory.importers.notes import LONGEST, About, about, headed, memory, part_anchors
 from runtime_memory.importers.sections import Section, blocks, cut, sections
@@ -53,7 +53,7 @@ class _Note(NamedTuple):
 def detects(path: Path) -> bool:
     """Tell whether a file is such a note, or a folder has one among its first files."""
     if path.is_dir():
-        notes = (each for each in walk(path, lambda file: file.suffix.lower() in SUFFIXES, lambda _: False))
+        notes = (each for each in walk(path, lambda file: file.suffix.lower() in SUFFIXES))
         return any(isinstance(each, Path) and detects(each) for each, _ in zip(notes, range(20), strict=False))
     if path.suffix.lower() not in SUFFIXES:
         return False
@@ -64,10 +64,7 @@ def detects(path: Path) -> bool:
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the notes of a folder, and what is passed over; a file yields itself."""
-    if path.is_dir():
-        yield from walk(path, lambda file: file.suffix.lower() in SUFFIXES, lambda _: False)
-    else:
-        yield path
+    return below(path, lambda file: file.suffix.lower() in SUFFIXES)
 
 
 @guarded

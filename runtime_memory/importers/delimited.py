@@ -10,7 +10,7 @@ from typing import TextIO
 
 from runtime_memory.importers import Item
 from runtime_memory.importers.fields import TARGETS, Fields, without_text
-from runtime_memory.importers.files import origin, walk
+from runtime_memory.importers.files import below, origin
 from runtime_memory.importers.text_files import fault, guarded, head, noticed, open_text
 from runtime_memory.importers.timestamps import file_date
 
@@ -34,10 +34,7 @@ def detects(path: Path) -> bool:
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the files of a folder by their names, and what is passed over; a file yields itself."""
-    if path.is_dir():
-        yield from walk(path, lambda file: file.suffix.lower() in SUFFIXES, lambda _: False)
-    else:
-        yield path
+    return below(path, lambda file: file.suffix.lower() in SUFFIXES)
 
 
 @guarded

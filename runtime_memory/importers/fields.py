@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from runtime_memory.errors import InvalidInputError
-from runtime_memory.importers.timestamps import moment
+from runtime_memory.importers.timestamps import noticed_moment
 from runtime_memory.models import MemoryCategory, MemorySource, NewMemory
 
 __all__ = ["TARGETS", "Fields", "category", "fingerprint", "parse_mapping", "tag_list", "without_text"]
@@ -86,14 +86,7 @@ class Fields:
         return None
 
     def _date(self, target: str, notices: list[str]) -> datetime | None:
-        given = self._find(target)
-        if given is None or given == "":
-            return None
-        try:
-            return moment(given)
-        except ValueError:
-            notices.append(f"its {target} {str(given)[:60]!r} is not understood")
-            return None
+        return noticed_moment(self._find(target), target, notices)
 
     def _rest(self) -> dict[str, Any]:
         """Return what no target stands for; what ``metadata`` holds stays as it is."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from runtime_memory.importers import Item
 
-__all__ = ["MAX_BYTES", "Document", "decode", "load", "origin", "place", "printable", "walk"]
+__all__ = ["MAX_BYTES", "Document", "below", "decode", "load", "origin", "place", "printable", "walk"]
 
 MAX_BYTES = 16_000_000
 
@@ -54,7 +54,14 @@ def printable(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def walk(folder: Path, wanted: Callable[[Path], bool], kept: Callable[[Path], bool]) -> Iterator[Path | Item]:
+def below(path: Path, wanted: Callable[[Path], bool]) -> Iterator[Path | Item]:
+    """Yield the wanted files of a folder, and what is passed over; a file yields itself, whatever it is."""
+    return walk(path, wanted) if path.is_dir() else iter((path,))
+
+
+def walk(
+    folder: Path, wanted: Callable[[Path], bool], kept: Callable[[Path], bool] = lambda _: False
+) -> Iterator[Path | Item]:
     """Yield the wanted files of a folder in order, and items for what is passed over.
 
     Hidden files and folders, and what is in them, are passed over unless ``kept`` says otherwise; symbolic links too:

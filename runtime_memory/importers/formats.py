@@ -29,7 +29,7 @@ from runtime_memory.importers.files import origin, walk
 from runtime_memory.importers.hermes_sessions import Extract
 from runtime_memory.importers.text_files import fault
 
-__all__ = ["FORMATS", "Format", "Options", "Source", "by_name", "detect", "items", "sources"]
+__all__ = ["FORMATS", "Format", "Options", "Source", "by_name", "detect", "items", "read", "refuse_unused", "sources"]
 
 # Text files that programs read, not people.
 _FOR_PROGRAMS = re.compile(
@@ -126,14 +126,21 @@ def sources(path: Path, chosen: Format | None = None) -> Iterator[Source | Item]
 
 def items(path: Path, chosen: Format | None = None, options: Options | None = None) -> Iterator[Item]:
     """Yield all that a path holds; raises InvalidInputError for an option that the chosen format has no use for."""
+    refuse_unused(chosen, options)
+    for each in sources(path, chosen):
+        yield from read(each, options)
+
+
+def refuse_unused(chosen: Format | None, options: Options | None) -> None:
+    """Raise InvalidInputError for an option that the chosen format has no use for."""
     if chosen and options and options.mapping and "mapping" not in chosen.takes:
         takers = ", ".join(each.name for each in FORMATS if "mapping" in each.takes)
         raise InvalidInputError(f"the format {chosen.name} has no fields to map; a mapping is for: {takers}")
-    for each in sources(path, chosen):
-        if isinstance(each, Item):
-            yield each
-        else:
-            yield from each.format.read(each.file, each.root, options)
+
+
+def read(source: Source | Item, options: Options | None = None) -> Iterator[Item]:
+    """Yield what a source holds; what is passed over yields itself."""
+    return iter((source,)) if isinstance(source, Item) else source.format.read(source.file, source.root, options)
 
 
 def _of_folder(folder: Path) -> Iterator[Source | Item]:

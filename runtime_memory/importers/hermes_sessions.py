@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from runtime_memory.importers import Item, frontmatter
 from runtime_memory.importers.fields import fingerprint
-from runtime_memory.importers.files import origin, walk
+from runtime_memory.importers.files import below, origin
 from runtime_memory.importers.jsonl import SUFFIXES, json_value, objects
 from runtime_memory.importers.sqlite_files import has_columns, opened, why
 from runtime_memory.importers.statements import statements
@@ -66,10 +66,7 @@ def detects(path: Path) -> bool:
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the logs of a folder, and what is passed over; a file yields itself."""
-    if path.is_dir():
-        yield from walk(path, lambda file: file.suffix.lower() in SUFFIXES | {".db"} and detects(file), lambda _: False)
-    else:
-        yield path
+    return below(path, lambda file: file.suffix.lower() in SUFFIXES | {".db"} and detects(file))
 
 
 @guarded

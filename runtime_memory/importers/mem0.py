@@ -19,11 +19,11 @@ from typing import Any
 
 from runtime_memory.importers import Item
 from runtime_memory.importers.fields import category, tag_list
-from runtime_memory.importers.files import load, origin, walk
+from runtime_memory.importers.files import below, load, origin
 from runtime_memory.importers.jsonl import json_value
 from runtime_memory.importers.sqlite_files import SUFFIXES, has_columns, is_sqlite, opened, why
 from runtime_memory.importers.text_files import fault, guarded, head, noticed
-from runtime_memory.importers.timestamps import file_date, moment
+from runtime_memory.importers.timestamps import file_date, noticed_moment
 from runtime_memory.models import MemoryCategory, MemorySource, NewMemory
 
 __all__ = ["NAME", "detects", "find", "read"]
@@ -48,10 +48,7 @@ def detects(path: Path) -> bool:
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the exports and histories of a folder, and what is passed over; a file yields itself."""
-    if path.is_dir():
-        yield from walk(path, detects, lambda _: False)
-    else:
-        yield path
+    return below(path, detects)
 
 
 @guarded
@@ -98,7 +95,7 @@ def _item(given: Any, number: int, file: Path, written: datetime) -> Item:
     if text is None:
         return fault(place, f"entry {number} has no text in memory")
     notices: list[str] = []
-    created = _moment(record, "created_at", notices) or written
+    created = noticed_moment(record.get("created_at"), "created_at", notices) or written
     kind, tags = _categories(record)
     id_ = record.get("id") or record.get("memory_id")
     place = origin(file, f"id={id_}") if id_ else place
@@ -110,7 +107,7 @@ def _item(given: Any, number: int, file: Path, written: datetime) -> Item:
         tags=tags,
         metadata=_metadata(record),
         created_at=created,
-        updated_at=_moment(record, "updated_at", notices) or created,
+        updated_at=noticed_moment(record.get("updated_at"), "updated_at", notices) or created,
         origin=place,
         origin_hash=str(record["hash"])[:64] if record.get("hash") and not id_ else None,
     )
@@ -163,14 +160,3 @@ def _apply(event: Mapping[str, Any], now: dict[str, dict[str, Any]]) -> None:
         "updated_at": event.get("updated_at") or event["created_at"],
         **{name: event[name] for name in ("actor_id", "role") if event.get(name)},
     }
-
-
-def _moment(record: Mapping[str, Any], name: str, notices: list[str]) -> datetime | None:
-    given = record.get(name)
-    if given is None or given == "":
-        return None
-    try:
-        return moment(given)
-    except ValueError:
-        notices.append(f"its {name} {str(given)[:60]!r} is not understood")
-        return None

@@ -10,16 +10,15 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from runtime_memory.importers import Item
 from runtime_memory.importers.fields import category, tag_list
-from runtime_memory.importers.files import origin, walk
+from runtime_memory.importers.files import below, origin
 from runtime_memory.importers.sqlite_files import SUFFIXES, columns, has_columns, opened, why
 from runtime_memory.importers.text_files import fault, guarded
-from runtime_memory.importers.timestamps import moment
+from runtime_memory.importers.timestamps import noticed_moment
 from runtime_memory.models import MemoryScope, MemorySource, NewMemory, Outcome
 from runtime_memory.outcomes import OutcomeEvent
 
@@ -45,10 +44,7 @@ def detects(path: Path) -> bool:
 
 def find(path: Path) -> Iterator[Path | Item]:
     """Yield the stores of a folder, and what is passed over; a file yields itself."""
-    if path.is_dir():
-        yield from walk(path, lambda file: file.suffix.lower() in SUFFIXES and detects(file), lambda _: False)
-    else:
-        yield path
+    return below(path, lambda file: file.suffix.lower() in SUFFIXES and detects(file))
 
 
 @guarded
@@ -99,8 +95,8 @@ def _item(row: Mapping[str, Any], where: str, *, counted: bool) -> Item:
     if not isinstance(id_, str) or not isinstance(row["content"], str) or not row["content"].strip():
         return fault(place, "it has no text or no id")
     notices: list[str] = []
-    created = _moment(row["created_at"], "created_at", notices)
-    updated = _moment(row.get("updated_at"), "updated_at", notices) or created
+    created = noticed_moment(row["created_at"] or None, "created_at", notices)
+    updated = noticed_moment(row.get("updated_at") or None, "updated_at", notices) or created
     kind, leftover = category(row["category"])
     project = row.get("project") or None
     scope = _scope(row.get("scope"), project)
@@ -121,7 +117,7 @@ def _item(row: Mapping[str, Any], where: str, *, counted: bool) -> Item:
     )
     if counted:
         reports = reports_of_counts(_number(row["worked"]), _number(row["failed"]))
-        at = _moment(row["evidence_at"], "evidence_at", notices) or updated
+        at = noticed_moment(row["evidence_at"] or None, "evidence_at", notices) or updated
     else:
         reports, at = reports_of_score(_number(row["outcome_score"])), updated
     outcomes = tuple(OutcomeEvent(id_, outcome, weight, at, origin=NAME) for outcome, weight in reports if at)
@@ -166,16 +162,6 @@ def _json(row: Mapping[str, Any], name: str, notices: list[str]) -> Any:
         return json.loads(given, parse_constant=lambda _: None)
     except (ValueError, TypeError, RecursionError):
         notices.append(f"its {name} could not be read")
-        return None
-
-
-def _moment(given: Any, name: str, notices: list[str]) -> datetime | None:
-    if not given:
-        return None
-    try:
-        return moment(given)
-    except ValueError:
-        notices.append(f"its {name} {str(given)[:60]!r} is not understood")
         return None
 
 

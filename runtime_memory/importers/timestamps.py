@@ -11,7 +11,7 @@ from typing import Any
 from runtime_memory.importers.dates import named, undated
 from runtime_memory.importers.frontmatter import noon
 
-__all__ = ["file_date", "moment"]
+__all__ = ["file_date", "moment", "noticed_moment"]
 
 _EARLIEST, _LATEST = 1970, 2200
 _PLAIN_DAY = len("2024-01-01")
@@ -19,6 +19,17 @@ _COMPACT_DAY = len("20240101")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """From such a count on it is in nano-, micro- and milliseconds: seconds would lie past the year 5000."""
+
+
+def noticed_moment(given: Any, name: str, notices: list[str]) -> datetime | None:
+    """Return the time in a field, None for an empty one; what is not understood is noticed."""
+    if given is None or given == "":
+        return None
+    try:
+        return moment(given)
+    except ValueError:
+        notices.append(f"its {name} {str(given)[:60]!r} is not understood")
+        return None
 
 
 def moment(value: Any) -> datetime:

@@ -72,11 +72,7 @@ class Calls:
             profile=self._store.settings.profile,
             supersedes=arguments.optional_text(args, "supersedes"),
         )
-        written = self._store.write([new])[0]
-        memory = written.memory
-        stored = {"stored": True, "memory_id": memory.id, "category": memory.category.value, "project": memory.project}
-        masked = {"masked": list(written.masked)} if written.masked else {}
-        return stored | ({"duplicate": True} if written.duplicate else {}) | masked
+        return serialize.written_json(self._store.write([new])[0])
 
     def _recall(self, args: Mapping[str, Any]) -> dict[str, Any]:
         found = self._store.search(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from provider import tools
@@ -12,8 +13,9 @@ from provider.block import Block, render_block
 from provider.mirror import mirror
 from provider.shared import health
 from provider.turn import Turn
-from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
-from runtime_memory.models import NewMemory, Outcome
+from runtime_memory import arguments
+from runtime_memory.errors import InvalidInputError
+from runtime_memory.models import NewMemory
 from runtime_memory.serialize import outcomes_json, results_json, stats_json, written_json
 from runtime_memory.spoken import spoken, without_envelopes
 from runtime_memory.trace import Trace, recall_fields
@@ -69,17 +71,17 @@ class Conversation:
 
     def _remember(self, args: Mapping[str, Any]) -> dict[str, Any]:
         self._may_write()
-        content = without_envelopes(tools.required_text(args, "content"))
+        content = without_envelopes(arguments.required_text(args, "content"))
         if not content:
             raise InvalidInputError("content holds recalled memories or an envelope and nothing else to save")
-        category = tools.required_text(args, "category").strip().lower()
+        category = arguments.required_text(args, "category").strip().lower()
         new = NewMemory(
             content,
             category=category,
-            tags=tools.tags(args),
+            tags=arguments.tags(args),
             project=self._session.project,
             session=self._session.id,
-            supersedes=tools.optional_text(args, "supersedes"),
+            supersedes=arguments.optional_text(args, "supersedes"),
             **self._session.owner,
         )
         written = self._store.write([new])[0]
@@ -88,9 +90,9 @@ class Conversation:
 
     def _search(self, args: Mapping[str, Any]) -> dict[str, Any]:
         results = self._store.search(
-            tools.required_text(args, "query"),
-            limit=tools.limit(args),
-            category=tools.optional_text(args, "category"),
+            arguments.required_text(args, "query"),
+            limit=arguments.limit(args),
+            category=arguments.optional_text(args, "category"),
             **self._session.seen,
         )
         self._turn.show(result.memory.id for result in results)
@@ -98,11 +100,9 @@ class Conversation:
 
     def _outcome(self, args: Mapping[str, Any]) -> dict[str, Any]:
         self._may_write()
-        outcome = tools.required_text(args, "outcome").strip().lower()
-        if outcome not in [each.value for each in Outcome]:
-            raise InvalidInputError(f"unknown outcome {outcome!r}; valid are: worked, failed, partial")
-        named = tools.id_list(args)
-        known, unknown = self._known(named)
+        outcome = arguments.outcome(args)
+        named = arguments.id_list(args)
+        known, unknown = arguments.known(named, partial(self._store.get, **self._session.owner))
         ids = known if named else self._turn.uncredited
         if not ids:
             return {"recorded": False, "reason": _nothing_to_score(unknown)}
@@ -125,15 +125,6 @@ class Conversation:
     def _stats(self, _: Mapping[str, Any]) -> dict[str, Any]:
         stats = stats_json(self._store.stats(**self._session.owner))
         return stats | {"failures": dict(health.failures), "last_error": health.last_error}
-
-    def _known(self, ids: list[str]) -> tuple[list[str], list[str]]:
-        known, unknown = [], []
-        for id_ in ids:
-            try:
-                known.append(self._store.get(id_, **self._session.owner).id)
-            except (MemoryNotFoundError, InvalidInputError):
-                unknown.append(id_)
-        return known, unknown
 
     def _may_write(self) -> None:
         if self._session.read_only:

@@ -1,32 +1,12 @@
-"""The tools that the model calls: their schemas, and the reading of their arguments."""
+"""The tools that the model calls: their names and schemas."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from runtime_memory.arguments import (
-    CATEGORIES,
-    MAX_LIMIT,
-    OUTCOMES,
-    id_list,
-    limit,
-    optional_text,
-    required_text,
-    tags,
-)
+from runtime_memory.arguments import CATEGORIES, MAX_LIMIT, OUTCOMES
 
-__all__ = [
-    "OUTCOME",
-    "RECALL",
-    "REMEMBER",
-    "STATS",
-    "id_list",
-    "limit",
-    "optional_text",
-    "required_text",
-    "schemas",
-    "tags",
-]
+__all__ = ["OUTCOME", "RECALL", "REMEMBER", "STATS", "schemas"]
 
 REMEMBER = "runtimememory_remember"
 RECALL = "runtimememory_recall"

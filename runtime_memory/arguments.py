@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from runtime_memory.errors import InvalidInputError
-from runtime_memory.models import MemoryCategory, Outcome
+from runtime_memory.errors import InvalidInputError, MemoryNotFoundError
+from runtime_memory.models import Memory, MemoryCategory, Outcome
 
 __all__ = [
     "CATEGORIES",
     "MAX_LIMIT",
     "OUTCOMES",
     "id_list",
+    "known",
     "limit",
     "optional_text",
     "outcome",
@@ -81,6 +82,17 @@ def id_list(args: Mapping[str, Any], name: str = "memory_ids") -> list[str]:
     split = re.compile(r"[\s,]+")
     ids = (part.strip("`'\"<>[]()") for item in _texts(args, name, split) for part in split.split(item))
     return list(dict.fromkeys(filter(None, ids)))
+
+
+def known(ids: Iterable[str], get: Callable[[str], Memory]) -> tuple[list[str], list[str]]:
+    """Return the full ids of the memories that ``get`` knows, each once, and the given ids that it does not."""
+    found, unknown = [], []
+    for each in ids:
+        try:
+            found.append(get(each).id)
+        except (MemoryNotFoundError, InvalidInputError):
+            unknown.append(each)
+    return list(dict.fromkeys(found)), unknown
 
 
 def _texts(args: Mapping[str, Any], name: str, separator: re.Pattern[str]) -> list[str]:

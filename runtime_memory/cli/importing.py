@@ -153,9 +153,8 @@ def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intak
         for each in found:
             for item in read(each, options):
                 yield item
-                elapsed = progress.tasks[0].elapsed or 0.0
-                rate = f"{intake.summary.memories / elapsed:.0f} memories/s" if elapsed else ""
-                progress.update(task, rate=rate)
+                if not progress.disable and (elapsed := progress.tasks[0].elapsed):
+                    progress.update(task, rate=f"{intake.summary.memories / elapsed:.0f} memories/s")
             progress.advance(task)
 
 

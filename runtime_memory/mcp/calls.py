@@ -85,7 +85,7 @@ class Calls:
 
     def _outcome(self, args: Mapping[str, Any]) -> dict[str, Any]:
         outcome = arguments.outcome(args)
-        known, unknown = self._known(_ids(args))
+        known, unknown = arguments.known(_ids(args), self._store.get)
         if not known:
             return {"recorded": False, "reason": f"no memory with these ids is known: {', '.join(unknown)}"}
         updated = self._store.record_outcome(known, outcome, origin="mcp")
@@ -106,7 +106,7 @@ class Calls:
         return _for_model(self._store.edit(memory_id, **changes))
 
     def _forget(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        known, unknown = self._known(_ids(args))
+        known, unknown = arguments.known(_ids(args), self._store.get)
         if unknown:
             raise MemoryNotFoundError(f"nothing was forgotten; no memory is known by: {', '.join(unknown)}")
         return {"forgotten": [self._store.forget(each).id for each in known]}
@@ -130,15 +130,6 @@ class Calls:
         if self.project and named not in (None, self.project):
             raise InvalidInputError(f"this server serves the project {self.project!r} only; leave project out"[:300])
         return self.project or named
-
-    def _known(self, ids: list[str]) -> tuple[list[str], list[str]]:
-        known, unknown = [], []
-        for each in ids:
-            try:
-                known.append(self._store.get(each).id)
-            except (MemoryNotFoundError, InvalidInputError):
-                unknown.append(each)
-        return list(dict.fromkeys(known)), unknown
 
 
 def _for_model(memory: Memory) -> dict[str, Any]:

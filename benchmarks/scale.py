@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from benchmarks.console import progress
 from indexes.layout import Change, Entry, Record
 from runtime_memory.content import content_hash
-from runtime_memory.database import open_database
+from runtime_memory.database import Database, open_database
 from runtime_memory.embedding import Embedder
 from runtime_memory.lazy_embedder import LazyEmbedder
 from runtime_memory.models import NewMemory
 from runtime_memory.records import new_id, new_record
 from runtime_memory.weights import default_folder
 
-__all__ = ["PROJECT", "REAL", "Floats", "asked", "embedded", "fill", "notes"]
+__all__ = ["PROJECT", "REAL", "Floats", "asked", "embedded", "fill", "notes", "write_notes"]
 
 Floats = NDArray[np.float32]
 
@@ -95,22 +96,28 @@ def fill(folder: Path, count: int, embedder: Embedder, real: Floats) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     model = LazyEmbedder(lambda: embedder, loaded=embedder)
     database = open_database(folder, model, lock_timeout=600.0)
+    write_notes(database, count, embedder, real)
+    with database.index.writing() as writer:  # builds the text index
+        writer.optimize()
+    database.index.close()
+
+
+def write_notes(database: Database, count: int, embedder: Embedder, real: Floats, *, batch: int = _BATCH) -> None:
+    """Write so many notes to the table of an open store, past its checks, and leave the text index to its next use."""
     now = datetime.now(UTC)
     template = new_record(NewMemory("made", project=PROJECT), now)
     made = enumerate(notes(count))
     with database.index.lock.held():
-        for start in range(0, count, _BATCH):
-            batch = list(islice(made, _BATCH))
-            rows = vectors(real, start, len(batch))
+        for start in range(0, count, batch):
+            texts = list(islice(made, batch))
+            rows = vectors(real, start, len(texts))
             entries = [
                 Entry(_record(template, number, text, now - timedelta(minutes=count - number)), row[None])
-                for (number, text), row in zip(batch, rows, strict=True)
+                for (number, text), row in zip(texts, rows, strict=True)
             ]
             database.index.table.write(Change(new=entries))
+            progress.print(f"{start + len(texts):,} of {count:,} notes")
         database.claim_model(embedder)
-    with database.index.writing() as writer:  # builds the text index
-        writer.optimize()
-    database.index.close()
 
 
 def _record(template: Record, number: int, text: str, at: datetime) -> dict[str, object]:

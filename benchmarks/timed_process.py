@@ -125,8 +125,8 @@ def _ready(size: int) -> tuple[Any, Any, Any]:
     _until(lambda: _is_hybrid(store, questions[0]))
     for question in questions:
         store.explain(question, outside=False, project=PROJECT)
-    with store._open() as parts:  # noqa: SLF001 - that this map is there is what warm means at such a size
-        _until(lambda: not parts.database.index.rows.is_loading)
+    with store._open() as parts:  # noqa: SLF001 - that what it holds in memory is there is what warm means at such a size
+        _until(lambda: not parts.database.index.is_warming)
     return provider, store, store._model.get()  # noqa: SLF001
 
 

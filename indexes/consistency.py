@@ -40,6 +40,9 @@ class TableReplaced(Exception):  # noqa: N818 - what happened, and no fault
 class HybridIndex:
     """Write records to both indexes as one, and search either; safe for several threads and processes."""
 
+    most_resident = 2_000_000
+    """So many vectors are held in memory at most: some 0.5 KB each."""
+
     def __init__(
         self,
         table: VectorTable,
@@ -59,7 +62,7 @@ class HybridIndex:
         self.link = link or Link()
         self._refreshing = threading.Lock()
         self._retry_at: float | None = None
-        self._resident = ResidentVectors(table)
+        self._resident = ResidentVectors(table, self.most_resident)
         self.rows = RowMap(table)
 
     @contextmanager
@@ -100,12 +103,19 @@ class HybridIndex:
         hits = self._resident.search(vector, where, limit, version)
         if hits is not None:
             return hits
+        if not self._resident.is_beyond:
+            return self.table.search(vector, where, limit)
         share = self.read_text(lambda text: text.share(where)) or 0.0
         return self.rows.search(vector, where, limit, share=share, version=version)
 
     def held_vectors(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
         """Return what ``search_vectors`` does, of the vectors held in memory alone; None where there are none."""
         return self._resident.held(vector, where, limit)
+
+    @property
+    def is_warming(self) -> bool:
+        """Whether something is being read into memory that makes searches faster."""
+        return self._resident.is_loading or self.rows.is_loading
 
     def has_vectors(self) -> bool:
         """Tell whether vectors can be searched now: while the tables cannot be reached, those in memory."""

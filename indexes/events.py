@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from lancedb.expr import col
 
-from indexes.lance import Location, clean, create_table, fragments, open_table, read, rewrite_long_history, syncing
+from indexes.lance import (
+    Location,
+    clean,
+    create_table,
+    fragments,
+    open_table,
+    read,
+    rewrite_long_history,
+    syncing,
+    versions,
+)
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -24,6 +34,7 @@ class EventLog:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._sync = syncing(table)
+        self._version = versions(table)
         self._read_version = self._returned = 0
 
     @classmethod
@@ -49,12 +60,12 @@ class EventLog:
 
         With them whether they are all there are, as the log was written anew and none counts as returned any more.
         """
-        while (version := int(self._table.version)) != self._read_version:
+        while (version := self._version()) != self._read_version:
             since = f"_row_created_at_version > {self._read_version} AND _row_created_at_version <= {version}"
             query = self._table.search().where(since).select(self._table.schema.names)
             events: list[dict[str, Any]] = read(query.to_arrow).to_pylist()
             anew = 0 < self._returned <= len(events) and self._none_before(self._read_version)
-            if not anew or int(self._table.version) == version:
+            if not anew or self._version() == version:
                 self._read_version = version
                 self._returned = len(events) if anew else self._returned + len(events)
                 return events, anew

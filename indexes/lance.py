@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from indexes.durable import TableSync
 from indexes.link import is_unreachable
-from indexes.table_files import TableVersion, manifest_path
+from indexes.table_files import TableVersion, manifest_path, newest_version
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -33,6 +33,7 @@ __all__ = [
     "read",
     "rewrite_long_history",
     "syncing",
+    "versions",
 ]
 
 _T = TypeVar("_T")
@@ -168,6 +169,19 @@ def syncing(table: Table) -> Callable[[], None]:
     return lambda: files.sync(int(table.version))
 
 
+def versions(table: Table) -> Callable[[], int]:
+    """Return what tells the number of the newest commit.
+
+    In a folder it is that of the newest manifest: to ask LanceDB takes 0.5 ms, most of it between threads.
+    """
+    folder = _folder(table)
+
+    def asked() -> int:
+        return int(table.version)
+
+    return asked if folder is None else lambda: newest_version(folder) or asked()
+
+
 def read(table_read: Callable[[], _T]) -> _T:
     """Return what a reading gives; done again when the version that it read was cleaned meanwhile."""
     try:
@@ -178,6 +192,7 @@ def read(table_read: Callable[[], _T]) -> _T:
         return table_read()
 
 
-def is_cleaned(error: RuntimeError) -> bool:
-    """Tell whether a file was not there any more."""
-    return "not found" in str(error).lower()
+def is_cleaned(error: Exception) -> bool:
+    """Tell whether a file or a version was not there any more."""
+    text = str(error).lower()
+    return "not found" in text or "no longer exists" in text

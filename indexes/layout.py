@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,19 @@ Vectors = NDArray[np.float32]
 class Layout:
     """The columns of a record besides ``id`` and ``content``.
 
-    ``keywords`` names the columns (strings, booleans or lists of strings) by whose exact value a search can filter.
+    ``keywords`` names the columns (strings, booleans or lists of strings) by whose exact value a search can filter;
+    ``unique`` those of them that have about as many values as there are records.
     """
 
     columns: tuple[pa.Field, ...]
     keywords: tuple[str, ...]
+    unique: tuple[str, ...] = ()
+
+    @cached_property
+    def shared(self) -> tuple[str, ...]:
+        """The keywords of one value a record that many records share, which searches filter by."""
+        apart = {*self.unique, *(field.name for field in self.columns if pa.types.is_list(field.type))}
+        return tuple(name for name in self.keywords if name not in apart)
 
     def schema(self, dimension: int, *, keyed: bool = False) -> pa.Schema:
         """Return the table's schema: one row a passage, the record itself in part 0.

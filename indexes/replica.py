@@ -18,8 +18,9 @@ from indexes.consistency import HybridIndex, Writer
 from indexes.filters import All
 from indexes.lance import is_conflict
 from indexes.layout import Change, Entry, Record
+from indexes.pinned import PinnedRows
 from indexes.text import TextState
-from indexes.vectors import VectorTable
+from indexes.vectors import ANN_ROWS, VectorTable
 
 __all__ = ["Replica", "retried"]
 
@@ -31,9 +32,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 class Replica(HybridIndex):
     """Write to a shared table, and follow it. ``open_at`` opens the table as of a version."""
 
+    most_resident = ANN_ROWS  # more would take long to bring over
+
     def __init__(self, *args: Any, open_at: Callable[[int], VectorTable], **options: Any) -> None:
         super().__init__(*args, **options)
         self._open_at = open_at
+        self.rows = PinnedRows(self.table, open_at)
         self._since = 0
 
     @contextmanager

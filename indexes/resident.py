@@ -1,62 +1,168 @@
-"""A copy in memory of a small table's vectors: one matrix product instead of a scan of files.
+"""A copy in memory of a table's vectors, as bytes: one pass over them instead of a query to files.
 
-Up to some ten thousand vectors this takes less time than LanceDB needs to start a query; beyond, its index is faster
-and the copy would be large. The copy follows the table's versions, so that it shows every commit of every process.
+LanceDB needs 11 ms to look through the index of a hundred thousand vectors, and this 3. The copy follows the table's
+versions, so that it shows every commit of every process: what was written since it was made is kept beside it until
+that is much. A passage takes its vector's dimension and some 60 bytes more. Of a small table the vectors themselves are
+kept as well, so that cosines are exact.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
-from indexes.filters import All, AnyOf, Filter, In
+from indexes.codes import Codes, greatest
+from indexes.filters import Filter
 from indexes.layout import Vectors
+from indexes.masks import asks_only, passing
 from indexes.vectors import ANN_ROWS, VectorHit, VectorTable
 
 __all__ = ["ResidentVectors"]
 
+_log = logging.getLogger(__name__)
 _FILTERS_KEPT = 64
+_BESIDE = 0.1
+_LEAST_BESIDE = 500
+"""As many passages are kept beside, or that share of the others, before they are joined."""
+
+
+@dataclass(frozen=True)
+class _Passages:
+    """Passages: whose they are with what filters ask (id, part and columns), and their vectors."""
+
+    rows: pa.Table
+    codes: Codes
+    exact: Vectors | None
+    _passing: dict[Filter, NDArray[np.bool_]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stored: pa.Table, *, exact: bool) -> _Passages:
+        """Return those of a table's passages that are not deleted and have a vector; ``exact`` keeps that as well."""
+        kept = stored.filter(
+            pa.compute.and_(pa.compute.invert(stored["deleted"]), pa.compute.is_valid(stored["vector"]))
+        )
+        flat = kept["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        vectors = np.asarray(flat, np.float32).reshape(len(kept), stored.schema.field("vector").type.list_size)
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        return cls(kept.drop_columns(["deleted", "vector"]), Codes.of(vectors), vectors / lengths if exact else None)
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Passages]) -> _Passages:
+        """Return the passages of several parts as one."""
+        rows = pa.concat_tables([each.rows for each in parts]).combine_chunks()
+        exact = [each.exact for each in parts if each.exact is not None]
+        held = len(exact) == len(parts) and len(rows) < ANN_ROWS
+        return cls(rows, Codes.joined([each.codes for each in parts]), np.concatenate(exact) if held else None)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def are_of(self, ids: pa.Array) -> NDArray[np.bool_]:
+        """Return which passages are of these records."""
+        return np.asarray(pa.compute.is_in(self.rows["id"], ids).to_numpy(zero_copy_only=False), bool)
+
+    def kept(self, wanted: NDArray[np.bool_]) -> _Passages:
+        """Return the passages that a mask keeps."""
+        exact = None if self.exact is None else self.exact[wanted]
+        return _Passages(self.rows.filter(pa.array(wanted)), self.codes.kept(wanted), exact)
+
+    def nearest(self, vector: Vectors, where: Filter, limit: int, hidden: NDArray[np.bool_]) -> list[VectorHit]:
+        """Return the records nearest to a unit vector, best first, but for hidden passages."""
+        if not len(self):
+            return []
+        cosines = self.codes.cosines(vector)
+        np.copyto(cosines, -np.inf, where=hidden | ~self._passes(where))
+        for wanted in (limit + limit // 2, 8 * limit, len(cosines)):  # a long record fills places with its passages
+            places = greatest(cosines, wanted)
+            hits = self._hits(places, cosines, vector, limit)
+            if len(hits) == limit or len(places) < wanted:
+                break
+        return sorted(hits, key=lambda hit: (hit.cosine, hit.id), reverse=True)
+
+    def _passes(self, where: Filter) -> NDArray[np.bool_]:
+        if where not in self._passing:  # a session asks with the same filter turn after turn
+            if len(self._passing) >= _FILTERS_KEPT:
+                self._passing.clear()
+            self._passing[where] = passing(where, self.rows)
+        return self._passing[where]
+
+    def _hits(self, places: NDArray[np.intp], cosines: Vectors, vector: Vectors, limit: int) -> Collection[VectorHit]:
+        """Return the best passage of each of the first records at some places, the best records first."""
+        near = cosines[places] if self.exact is None else np.einsum("ij,j->i", self.exact[places], vector)
+        order = np.argsort(-near, kind="stable")
+        best = pa.array(places[order])
+        ids, parts = (self.rows[name].chunk(0).take(best).to_pylist() for name in ("id", "part"))
+        hits: dict[str, VectorHit] = {}
+        for id_, cosine, part in zip(ids, near[order].tolist(), parts, strict=True):
+            if id_ not in hits:
+                hits[id_] = VectorHit(id_, cosine, part)
+                if len(hits) == limit:
+                    break
+        return hits.values()
 
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """The passages of one version of the table; ``columns`` holds the filterable values of each."""
+    """The passages of one version of the table: the many, which of them are stale by now, and those written since."""
 
     version: int
-    ids: NDArray[np.object_]
-    parts: NDArray[np.int32]
-    vectors: Vectors
-    columns: Mapping[str, NDArray[np.object_]]
-    _passing: dict[Filter, NDArray[np.bool_] | None] = field(default_factory=dict)
+    many: _Passages
+    stale: NDArray[np.bool_]
+    newer: _Passages
 
-    def passing(self, where: Filter) -> NDArray[np.bool_] | None:
-        """Return which passages pass the filter; None for a filter on a column of lists."""
-        if where not in self._passing:  # a session asks with the same filter turn after turn
-            if len(self._passing) >= _FILTERS_KEPT:
-                self._passing.clear()
-            self._passing[where] = _passing(where, self)
-        return self._passing[where]
+    @classmethod
+    def of(cls, version: int, parts: Sequence[_Passages]) -> _Snapshot:
+        """Return a snapshot of passages with none beside."""
+        many = _Passages.joined(parts)
+        stale = np.zeros(len(many), bool)
+        return cls(version, many, stale, many.kept(stale))
+
+    def search(self, vector: Vectors, where: Filter, limit: int) -> list[VectorHit]:
+        """Return the records nearest to a unit vector, best first."""
+        found = self.many.nearest(vector, where, limit, self.stale)
+        found += self.newer.nearest(vector, where, limit, np.zeros(len(self.newer), bool))
+        return sorted(found, key=lambda hit: (hit.cosine, hit.id), reverse=True)[:limit]
+
+    def brought_to(self, version: int, changed: pa.Table) -> _Snapshot:
+        """Return the snapshot with passages written since in the place of those of the same records."""
+        if not len(changed):
+            return replace(self, version=version)
+        ids = changed["id"].combine_chunks()
+        stale = self.stale | self.many.are_of(ids)
+        newer = _Passages.joined(
+            [self.newer.kept(~self.newer.are_of(ids)), _Passages.of(changed, exact=self.many.exact is not None)]
+        )
+        if len(newer) <= max(_LEAST_BESIDE, _BESIDE * len(self.many)):
+            return replace(self, version=version, stale=stale, newer=newer)
+        return _Snapshot.of(version, [self.many.kept(~stale), newer])
 
 
 class ResidentVectors:
-    """Search the vectors of a table in memory, as long as they are few."""
+    """Search the vectors of a table in memory, where they are at most ``most``."""
 
-    def __init__(self, table: VectorTable) -> None:
+    def __init__(self, table: VectorTable, most: int) -> None:
         self._table = table
+        self._most = most
         self._lock = threading.Lock()
         self._snapshot: _Snapshot | None = None
+        self._loading: threading.Thread | None = None
         self._asked = False
-        self._too_many = False
+        self.is_beyond = False
+        """Whether there are too many vectors to hold."""
 
     def search(self, vector: Vectors, where: Filter, limit: int, version: int) -> list[VectorHit] | None:
         """Return the records nearest to a vector as of a version, best first; None where the table must be asked.
 
-        The first search of a process leaves it to the table: a short-lived one does not pay for the copy.
+        The first search of a process leaves it to the table: a short-lived one does not pay for the copy. That of a
+        large table is made in the background.
         """
         return self._search(self._at(version), vector, where, limit)
 
@@ -69,105 +175,51 @@ class ResidentVectors:
         """Whether there is a copy."""
         return self._snapshot is not None
 
-    @staticmethod
-    def _search(snapshot: _Snapshot | None, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
-        passing = None if snapshot is None else snapshot.passing(where)
-        if snapshot is None or passing is None:
+    @property
+    def is_loading(self) -> bool:
+        """Whether the copy is being made."""
+        return self._loading is not None and self._loading.is_alive()
+
+    def _search(self, held: _Snapshot | None, vector: Vectors, where: Filter, limit: int) -> list[VectorHit] | None:
+        if held is None or not asks_only(where, ["id", *self._table.layout.shared]):
             return None
-        # One core does it in half the time that BLAS takes, whose threads would wait for each other on a busy machine.
-        products = np.einsum("ij,j->i", snapshot.vectors, np.asarray(vector, np.float32))
-        cosines = np.where(passing, products, -np.inf)
-        best: dict[str, VectorHit] = {}
-        for row in _descending(cosines, 4 * limit):
-            id_ = snapshot.ids[row]
-            best.setdefault(id_, VectorHit(id_, float(cosines[row]), int(snapshot.parts[row])))
-            if len(best) == limit:
-                break
-        return sorted(best.values(), key=lambda hit: (hit.cosine, hit.id), reverse=True)
+        asked = np.asarray(vector, np.float32)
+        return held.search(asked / max(float(np.linalg.norm(asked)), 1e-12), where, limit)
 
     def _at(self, version: int) -> _Snapshot | None:
         with self._lock:
-            if not self._too_many and (self._snapshot is None or self._snapshot.version < version):
-                self._snapshot = self._load(version)
+            if self._snapshot is not None and self._snapshot.version < version:
+                changed = self._table.passages_since(self._snapshot.version)
+                self._keep(self._snapshot.brought_to(version, changed))
+            elif self._snapshot is None and not (self.is_beyond or self.is_loading):
+                self._begin(version)
             return self._snapshot
 
-    def _load(self, version: int) -> _Snapshot | None:
+    def _begin(self, version: int) -> None:
         if not self._asked:
             self._asked = True
-            return None
-        old = self._snapshot
-        self._too_many = old is None and self._table.count_vectors() >= ANN_ROWS
-        if self._too_many:
-            return None
-        changed = self._table.passages_since(old.version if old else 0)
-        new = _snapshot(changed, version)
-        if old is not None:
-            new = _joined(old, np.isin(old.ids, _strings(changed["id"]), invert=True), new)
-        self._too_many = len(new.ids) >= ANN_ROWS
-        return None if self._too_many else new
+            return
+        count = self._table.count_vectors()
+        self.is_beyond = count > self._most
+        if not self.is_beyond and count < ANN_ROWS:
+            self._keep(self._made(version, exact=True))
+        elif not self.is_beyond:
+            self._loading = threading.Thread(target=self._load, args=(version,), name="runtime-memory-vectors")
+            self._loading.daemon = True
+            self._loading.start()
 
+    def _load(self, version: int) -> None:
+        try:
+            made = self._made(version, exact=False)
+        except Exception as error:  # noqa: BLE001 - nobody waits for this thread; searches ask the table meanwhile
+            _log.info("the vectors could not be read into memory, which will be tried again: %s", error)
+            return
+        with self._lock:
+            self._keep(made)
 
-def _snapshot(rows: pa.Table, version: int) -> _Snapshot:
-    kept = rows.filter(pa.compute.and_(pa.compute.invert(rows["deleted"]), pa.compute.is_valid(rows["vector"])))
-    flat = kept["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    names = [name for name in kept.column_names if name not in {"id", "part", "deleted", "vector"}]
-    vectors = np.asarray(flat, np.float32).reshape(len(kept), rows.schema.field("vector").type.list_size)
-    return _Snapshot(
-        version,
-        _strings(kept["id"]),
-        kept["part"].to_numpy().astype(np.int32),
-        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12)),
-        {name: kept[name].to_numpy(zero_copy_only=False) for name in names},
-    )
+    def _made(self, version: int, *, exact: bool) -> _Snapshot:
+        return _Snapshot.of(version, self._table.read_passages(partial(_Passages.of, exact=exact)))
 
-
-def _joined(old: _Snapshot, unchanged: NDArray[np.bool_], new: _Snapshot) -> _Snapshot:
-    return _Snapshot(
-        new.version,
-        np.concatenate([old.ids[unchanged], new.ids]),
-        np.concatenate([old.parts[unchanged], new.parts]),
-        np.concatenate([old.vectors[unchanged], new.vectors]),
-        {name: np.concatenate([values[unchanged], new.columns[name]]) for name, values in old.columns.items()},
-    )
-
-
-def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    return np.asarray(column.to_numpy(zero_copy_only=False), object)
-
-
-def _descending(cosines: Vectors, expected: int) -> Iterator[int]:
-    """Yield the rows of finite cosines, greatest first; sorts the first ``expected`` ones, and the rest on demand."""
-    rows = np.arange(len(cosines))
-    if expected < len(cosines):
-        rows = np.argpartition(-cosines, expected)
-        yield from _sorted(rows[:expected], cosines)
-        rows = rows[expected:]
-    yield from _sorted(rows, cosines)
-
-
-def _sorted(rows: NDArray[np.intp], cosines: Vectors) -> Iterator[int]:
-    order = rows[np.argsort(-cosines[rows], kind="stable")]
-    yield from order[np.isfinite(cosines[order])].tolist()
-
-
-def _passing(where: Filter, snapshot: _Snapshot) -> NDArray[np.bool_] | None:
-    everything = np.ones(len(snapshot.ids), bool)
-    match where:
-        case In(column, values):
-            held = snapshot.ids if column == "id" else snapshot.columns.get(column)
-            return None if held is None else _any_of([held == value for value in values], everything)
-        case All(clauses):
-            passing = [_passing(clause, snapshot) for clause in clauses]
-            failing = [~each for each in passing if each is not None]
-            return None if len(failing) < len(passing) else ~_any_of(failing, everything)
-        case AnyOf(clauses):
-            passing = [_passing(clause, snapshot) for clause in clauses]
-            known = [each for each in passing if each is not None]
-            return None if len(known) < len(passing) else _any_of(known, everything)
-
-
-def _any_of(passing: Sequence[NDArray[np.bool_]], everything: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    result = ~everything
-    for each in passing:
-        result |= np.asarray(each, bool)
-    return result
+    def _keep(self, made: _Snapshot) -> None:
+        self.is_beyond = len(made.many) > self._most
+        self._snapshot = None if self.is_beyond else made

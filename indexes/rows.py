@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,15 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from indexes.filters import All, AnyOf, Filter, In, matches
+from indexes.filters import Filter, matches
 from indexes.layout import Vectors
+from indexes.masks import asks_only, passing
 from indexes.vectors import VectorHit, VectorTable
 
 __all__ = ["RowMap"]
 
 _log = logging.getLogger(__name__)
 _BESIDE = 10_000
-_UNIQUE = frozenset({"content_hash", "origin", "supersedes"})
-"""Columns with about as many values as rows: they are large, and no search filters by them."""
-
 _MANY = 0.25
 _SPARES = (1.2, 5.0)
 _FILTERS_KEPT = 16
@@ -69,9 +66,8 @@ class _Snapshot:
         if where not in self._passing:  # a session asks with the same filter turn after turn
             if len(self._passing) >= _FILTERS_KEPT:
                 self._passing.clear()
-            live = pa.compute.invert(self.rows["deleted"])
-            passing = pa.compute.fill_null(pa.compute.and_(live, _passing(where, self.rows)), False)  # noqa: FBT003
-            self._passing[where] = passing.to_numpy(zero_copy_only=False)
+            live = pa.compute.invert(self.rows["deleted"]).to_numpy(zero_copy_only=False)
+            self._passing[where] = live & passing(where, self.rows)
         return self._passing[where]
 
 
@@ -80,7 +76,7 @@ class RowMap:
 
     def __init__(self, table: VectorTable) -> None:
         self._table = table
-        self._columns = [name for name in table.keywords if name not in _UNIQUE]
+        self._columns = table.layout.shared
         self._lock = threading.Lock()
         self._snapshot: _Snapshot | None = None
         self._loading: threading.Thread | None = None
@@ -88,7 +84,7 @@ class RowMap:
 
     def search(self, vector: Vectors, where: Filter, limit: int, *, share: float, version: int) -> list[VectorHit]:
         """Return the records nearest to a vector, best first; ``share`` is how much of all passes the filter."""
-        if share < _MANY or not self._is_indexed(version) or not _asks_only(where, self._columns):
+        if share < _MANY or not self._is_indexed(version) or not asks_only(where, self._columns):
             return self._table.search(vector, where, limit)
         snapshot = self._at(version)
         for spare in _SPARES:
@@ -150,25 +146,3 @@ class RowMap:
         if len(newer) > _BESIDE:
             return None
         return replace(old, version=version, newer=newer)
-
-
-def _passing(where: Filter, rows: pa.Table) -> Any:
-    match where:
-        case In(column, values):
-            return pa.compute.is_in(rows[column], pa.array(values, rows.schema.field(column).type))
-        case All(clauses):
-            return reduce(pa.compute.and_, (_passing(each, rows) for each in clauses), _all(rows, passing=True))
-        case AnyOf(clauses):
-            return reduce(pa.compute.or_, (_passing(each, rows) for each in clauses), _all(rows, passing=False))
-
-
-def _all(rows: pa.Table, *, passing: bool) -> pa.Array:
-    return pa.repeat(pa.scalar(passing), len(rows))
-
-
-def _asks_only(where: Filter, columns: Sequence[str]) -> bool:
-    match where:
-        case In(column, _):
-            return column in columns
-        case All(clauses) | AnyOf(clauses):
-            return all(_asks_only(clause, columns) for clause in clauses)

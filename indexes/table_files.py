@@ -7,17 +7,19 @@ here. Source: the format specification of Lance, "table format".
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-__all__ = ["StoredFile", "TableVersion", "is_whole", "manifest_path", "newest_manifests"]
+__all__ = ["StoredFile", "TableVersion", "is_whole", "manifest_path", "newest_manifests", "newest_version"]
 
 _MAGIC = b"LANC"
 _FOOTER = struct.Struct("<QHH4s")
 _LARGEST = 2**64 - 1
+_DIGITS = len(str(_LARGEST))
 _SUFFIX = ".manifest"
 _DELETION_SUFFIXES = (".arrow", ".bin")
 # Fields of the messages Manifest, DataFragment, DataFile and DeletionFile.
@@ -132,6 +134,17 @@ def newest_manifests(table: Path) -> list[tuple[int, Path]]:
     """Return the versions that have a manifest, readable or not, newest first."""
     names = [path for path in (table / "_versions").glob(f"*{_SUFFIX}") if path.stem.isdigit()]
     return sorted(((_LARGEST - int(path.stem), path) for path in names), reverse=True)
+
+
+def newest_version(table: Path) -> int | None:
+    """Return the number of the newest commit, by the names of its manifests alone; None where they do not tell it."""
+    try:
+        names = os.listdir(table / "_versions")  # noqa: PTH208 - called before every search, and needs no paths
+    except OSError:
+        return None
+    newest = min((name for name in names if name.endswith(_SUFFIX)), default="")
+    number = newest.removesuffix(_SUFFIX)
+    return _LARGEST - int(number) if len(number) == _DIGITS and number.isdecimal() else None
 
 
 def is_whole(path: Path) -> bool:

@@ -7,12 +7,9 @@ Writers must hold the store's lock: Tantivy takes one writer at a time. Errors o
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +17,17 @@ import pyarrow as pa
 import tantivy
 
 from indexes.analysis import ANALYZER_VERSION, analyze
+from indexes.bm25 import TermStatistics, idf, reckoned_documents
 from indexes.durable import make_private
 from indexes.filters import All, Filter, In, matches
 from indexes.layout import Layout, Record
+from indexes.masks import asks_only
 from indexes.text_files import LinkedFolder, damaged_files, segment_bytes
+from indexes.text_numbers import ID_NUMBERS, id_numbers, ids_of, kind
 from indexes.text_queries import compile_filter, keyword, must, should
 from indexes.text_records import decode, encode
 
-__all__ = ["TermStatistics", "TextHit", "TextIndex", "TextState", "idf", "is_damage"]
+__all__ = ["TextHit", "TextIndex", "TextState", "is_damage"]
 
 _STATE_ID = "__state__"
 _HEAP_BYTES = 64_000_000
@@ -36,13 +36,8 @@ _CHECKED_BYTES = 64_000_000
 _LARGE = 20_000
 _COUNTED, _RARE = 10_000, 200
 _MOST, _SPARE = 0.5, 1.3
-_KEPT_BYTES, _COUNTS_KEPT = 64_000, 4_096
-
-
-def idf(frequency: int, records: int) -> float:
-    """Return the inverse document frequency as BM25 has it; greatest for a term that no record holds."""
-    held = min(frequency, records)  # Tantivy's frequency also counts what is deleted and not yet merged away
-    return math.log1p((records - held + 0.5) / (held + 0.5))
+_COUNTS_KEPT, _KINDS_KEPT, _FILTERS_KEPT = 4_096, 10_000, 64
+_ID_FIELDS = tuple(f"id_{number}" for number in range(ID_NUMBERS))
 
 
 class TextHit(NamedTuple):
@@ -50,18 +45,6 @@ class TextHit(NamedTuple):
 
     id: str
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class TermStatistics:
-    """How many records there are, and how many hold each term of a query."""
-
-    records: int
-    frequencies: Mapping[str, int]
-
-    def rarity(self, term: str) -> float:
-        """Return a term's inverse document frequency among these records."""
-        return idf(self.frequencies[term], self.records)
 
 
 class TextState(NamedTuple):
@@ -80,12 +63,13 @@ class _Holding(NamedTuple):
 
 
 class _Known:
-    """What was looked up of one state of an index: how many records pass a filter, and stored records by id."""
+    """What was looked up of one state of an index: how many records pass a filter, and where the last hits are."""
 
     def __init__(self, state: TextState | None) -> None:
         self.state = state
         self.counts: dict[Filter | _Holding, int] = {}
-        self.records: dict[str, bytes] = {}
+        self.telling: dict[Filter, Filter] = {}
+        self.found: tuple[tantivy.Searcher | None, dict[str, tantivy.DocAddress]] = None, {}
 
 
 class TextIndex:
@@ -100,6 +84,8 @@ class TextIndex:
         self._state: TextState | None = None
         self._links: LinkedFolder | None = None
         self._known = _Known(None)
+        self._filters: dict[Filter, tantivy.Query] = {}  # a session asks with the same one turn after turn
+        self._passing_kinds: dict[tuple[Filter, float | None], bool] = {}
 
     @property
     def state(self) -> TextState | None:
@@ -188,8 +174,9 @@ class TextIndex:
         much in one project, and the other way round.
         """
         known, searcher = self._known_now(), self._searcher()  # the searcher sees that state or a newer one
+        documents = reckoned_documents(searcher, self._state_query())
         boosts = {
-            term: weight * statistics.rarity(term) / idf(searcher.doc_freq("terms", term), searcher.num_docs)
+            term: weight * statistics.rarity(term) / idf(searcher.doc_freq("terms", term), documents)
             for term, weight in terms.items()
             if statistics.frequencies.get(term)
         }
@@ -197,32 +184,52 @@ class TextIndex:
             return []
         scored = should([tantivy.Query.boost_query(self._term(term), boost) for term, boost in boosts.items()])
         telling = self._telling(where)
-        found = self._best_passing(scored, telling, limit)
+        found = self._best_passing(searcher, scored, telling, limit)
         if found is None:
-            found = list(self._hits(scored if telling == All() else must(scored, self._filter(telling)), limit))
-        known.records = {hit.id: record for hit, record in found if len(record) <= _KEPT_BYTES}
-        hits = [hit for hit, _ in found]
-        hits.sort(key=lambda hit: hit.id, reverse=True)  # of equal scores the newer memory comes first
-        return sorted(hits, key=lambda hit: -hit.score)
+            query = scored if telling == All() else must(scored, self._filter(telling))
+            found = self._hits(searcher, searcher.search(query, limit, count=False).hits)
+        known.found = searcher, {hit.id: address for hit, address in found}
+        return sorted((hit for hit, _ in found), key=lambda hit: (hit.score, hit.id), reverse=True)
 
-    def _best_passing(self, scored: tantivy.Query, where: Filter, limit: int) -> list[tuple[TextHit, bytes]] | None:
+    def _best_passing(
+        self, searcher: tantivy.Searcher, scored: tantivy.Query, where: Filter, limit: int
+    ) -> list[tuple[TextHit, tantivy.DocAddress]] | None:
         """Return the best hits that pass a filter which most records of a large index pass; None for another.
 
         Without a filter Tantivy skips what cannot be among the best, which takes a fifth of the time.
         """
         share = self.share(where)
-        if where == All() or share < _MOST or self.records < _LARGE:
+        if where == All() or share < _MOST or self.records < _LARGE or not asks_only(where, self._layout.shared):
             return None
-        wanted = int(_SPARE * limit / share)
-        passing = (hit for hit in self._hits(scored, wanted) if matches(where, json.loads(hit[1])))
-        found = list(islice(passing, limit))
-        return found if len(found) == limit else None
+        hits = searcher.search(scored, int(_SPARE * limit / share), count=False).hits
+        kinds = searcher.fast_field_values("kind", [address for _, address in hits])
+        found = [
+            hit for hit, kind_ in zip(hits, kinds, strict=True) if self._is_passing(searcher, hit[1], kind_, where)
+        ]
+        return self._hits(searcher, found[:limit]) if len(found) >= limit else None
 
-    def _hits(self, query: tantivy.Query, limit: int) -> Iterator[tuple[TextHit, bytes]]:
-        searcher = self._searcher()
-        for score, address in searcher.search(query, limit, count=False).hits:
-            document = searcher.doc(address)
-            yield TextHit(document["id"][0], score), document["record"][0]
+    def _is_passing(
+        self, searcher: tantivy.Searcher, address: tantivy.DocAddress, kind_: float | None, where: Filter
+    ) -> bool:
+        """Tell whether a record passes a filter; of those of one kind, all do or none."""
+        known = self._passing_kinds.get((where, kind_))
+        if known is None:
+            if len(self._passing_kinds) >= _KINDS_KEPT:
+                self._passing_kinds.clear()
+            record = json.loads(searcher.doc(address)["record"][0])
+            known = self._passing_kinds[where, kind_] = matches(where, record)
+        return known
+
+    def _hits(
+        self, searcher: tantivy.Searcher, hits: Sequence[tuple[Any, tantivy.DocAddress]]
+    ) -> list[tuple[TextHit, tantivy.DocAddress]]:
+        addresses = [address for _, address in hits]
+        numbers: Any = [searcher.fast_field_values(name, addresses) for name in _ID_FIELDS]  # its stub says floats, too
+        ids = ids_of(numbers) if hits else []
+        return [
+            (TextHit(id_ or searcher.doc(address)["id"][0], score), address)
+            for id_, (score, address) in zip(ids, hits, strict=True)
+        ]
 
     def find(self, where: Filter, limit: int | None = None) -> list[Record]:
         """Return records that pass the filter, in no order; all of them without a limit."""
@@ -233,8 +240,9 @@ class TextIndex:
 
     def get(self, ids: Collection[str]) -> dict[str, Record]:
         """Return the stored records with these ids; unknown ids are left out."""
-        records = self._known_now().records  # mostly those of a search just made
-        known = {id_: decode(records[id_], self._times) for id_ in ids if id_ in records}
+        searcher, addresses = self._known_now().found  # mostly those of a search just made
+        stored = {id_: searcher.doc(addresses[id_])["record"][0] for id_ in ids if searcher and id_ in addresses}
+        known = {id_: decode(record, self._times) for id_, record in stored.items()}
         others = tuple(id_ for id_ in ids if id_ not in known)
         return known | ({record["id"]: record for record in self.find(In("id", others))} if others else {})
 
@@ -255,8 +263,10 @@ class TextIndex:
 
     def _frequency(self, term: str, where: Filter, records: int) -> int:
         frequency = self._searcher().doc_freq("terms", term)
-        if where == All() or not frequency:
+        if not frequency or (where == All() and self.records >= _LARGE):
             return frequency
+        if where == All():  # without what is deleted and not merged away
+            return self._counted(_Holding(term, where), lambda: self._count(self._term(term)))
         share = records / max(1, self.records)
         scarce = _RARE if share >= _MOST else _COUNTED
         if min(frequency, records) > scarce and self.records >= _LARGE:
@@ -287,9 +297,17 @@ class TextIndex:
 
     def _telling(self, where: Filter) -> Filter:
         """Return a filter without the clauses that every record passes: in most stores, all are of one user."""
+        telling = self._known_now().telling
+        if where not in telling:
+            if len(telling) >= _FILTERS_KEPT:
+                telling.clear()
+            telling[where] = self._reduced(where)
+        return telling[where]
+
+    def _reduced(self, where: Filter) -> Filter:
         match where:
             case All(clauses):
-                kept = tuple(each for clause in clauses if (each := self._telling(clause)) != All())
+                kept = tuple(each for clause in clauses if (each := self._reduced(clause)) != All())
                 return kept[0] if len(kept) == 1 else All(kept)
             case In(_, (_,)) if self._passing(where) == self.records:
                 return All()
@@ -334,15 +352,26 @@ class TextIndex:
     def _term(self, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, "terms", term, "freq")
 
+    def _state_query(self) -> tantivy.Query:
+        return tantivy.Query.term_query(self._schema, "id", _STATE_ID, "basic")
+
     def _filter(self, where: Filter) -> tantivy.Query:
-        return tantivy.Query.const_score_query(compile_filter(where, self._schema), 0.0)
+        known = self._filters.get(where)
+        if known is None:
+            if len(self._filters) >= _FILTERS_KEPT:
+                self._filters.clear()
+            known = self._filters[where] = tantivy.Query.const_score_query(compile_filter(where, self._schema), 0.0)
+        return known
 
     def _document(self, record: Record) -> tantivy.Document:
         fields: dict[str, list[Any]] = {"id": [record["id"]], "record": [encode(record)]}
         for name in self._layout.keywords:
             value = record[name]
-            fields[name] = [keyword(item) for item in (value if isinstance(value, list | tuple) else [value])]
+            several = isinstance(value, list | tuple)
+            fields[name] = [keyword(item) for item in value] if several else [keyword(value)]
         fields["terms"] = [" ".join(analyze(record["content"]))]
+        fields["kind"] = [kind(record, self._layout.shared)]
+        fields |= {name: [number] for name, number in zip(_ID_FIELDS, id_numbers(record["id"]), strict=True)}
         return tantivy.Document.from_dict(fields, self._schema)
 
 
@@ -352,6 +381,8 @@ def _schema(layout: Layout) -> tantivy.Schema:
     builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
     builder.add_bytes_field("record", stored=True)
     builder.add_bytes_field("state", stored=True)
+    for name in ("kind", *_ID_FIELDS):
+        builder.add_unsigned_field(name, fast=True)
     for name in layout.keywords:
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     return builder.build()

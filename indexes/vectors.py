@@ -6,8 +6,8 @@ them, so that other processes see it through the row versions; the rows themselv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from indexes.lance import (
     read,
     rewrite_long_history,
     syncing,
+    versions,
 )
 from indexes.layout import Change, Entry, Layout, Record, Vectors
 
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ANN_ROWS", "Changes", "VectorHit", "VectorTable"]
 
+_T = TypeVar("_T")
+
 ANN_ROWS = 20_000
 """From this many vectors on, a search uses an index: a linear scan takes longer than the embedding of the query."""
 
 _ANN_INDEX = "vector_idx"
-_SCAN_BATCH = 1_024
+_SCAN_BATCH, _PASSAGES_BATCH = 1_024, 8_192
 _ATTEMPTS = 5
 _PROBES, _PROBES_AMONG_FEW = 20, 32
 
@@ -67,7 +70,8 @@ class VectorTable:
     def __init__(self, table: Table, layout: Layout) -> None:
         self._table = table
         self._sync = syncing(table)
-        self._layout = layout
+        self._version = versions(table)
+        self.layout = layout
         self._schema = table.schema
         self._lists = frozenset(field.name for field in layout.columns if pa.types.is_list(field.type))
         self._record_columns = ["id", "content", *(field.name for field in layout.columns)]
@@ -100,10 +104,14 @@ class VectorTable:
             table.add_columns(missing)
             syncing(table)()
 
+    def go_to(self, version: int) -> None:
+        """Read the table as of a version from now on."""
+        self._table.checkout(version)
+
     @property
     def version(self) -> int:
         """The number of the newest commit."""
-        return int(self._table.version)
+        return self._version()
 
     @property
     def dimension(self) -> int:
@@ -205,7 +213,7 @@ class VectorTable:
 
     def copied(self, uri: str, name: str) -> VectorTable:
         """Make a table that holds the records of this one, with their vectors, and nothing of the deleted ones."""
-        copy = VectorTable.create(uri, name, self._layout, self.dimension)
+        copy = VectorTable.create(uri, name, self.layout, self.dimension)
         rows = self._table.search().where(self._sql(All())).select(self._schema.names)
         copy.load(rows.to_batches(_SCAN_BATCH))
         return copy
@@ -235,20 +243,27 @@ class VectorTable:
         return read(lambda: int(self._table.count_rows(condition)))
 
     def passages_since(self, version: int) -> pa.Table:
-        """Return every passage written after a version: id, part, deleted, vector and the filterable columns."""
+        """Return every passage written after a version: id, part, deleted, vector and what searches filter by."""
+        return read(self._passages(version).to_arrow)
+
+    def read_passages(self, take: Callable[[pa.Table], _T]) -> list[_T]:
+        """Return what ``take`` makes of all passages, some thousand at a time; of an empty table, of none."""
+
+        def taken() -> list[_T]:
+            batches = self._passages(0).to_batches(_PASSAGES_BATCH)
+            return [take(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]
+
+        return read(taken) or [take(self.passages_since(self.version))]
+
+    def _passages(self, version: int) -> Any:
         query = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
-        return read(query.select(["id", "part", "deleted", "vector", *self.keywords]).to_arrow)
+        return query.select(["id", "part", "deleted", "vector", *self.layout.shared])
 
     def rows_since(self, version: int, columns: Sequence[str]) -> pa.Table:
         """Return every row written after a version: its row id, id, part, deleted, and these columns."""
         query: Any = self._table.search().where(f"_row_last_updated_at_version > {int(version)}")
         query = query.with_row_id(True).select(["id", "part", "deleted", *columns, "_rowid"])  # noqa: FBT003
         return read(query.to_arrow)
-
-    @property
-    def keywords(self) -> list[str]:
-        """The filterable columns of single values."""
-        return [name for name in self._layout.keywords if name not in self._lists]
 
     def optimize(self) -> None:
         """Compact the small files of single writes, drop old versions, and let the vector index follow growth."""
@@ -305,7 +320,7 @@ class VectorTable:
 
     def _row(self, record: Record, part: int) -> dict[str, Any]:
         """Return a passage's row: part 0 is the record, the others repeat what a filter needs."""
-        columns = self._record_columns if part == 0 else ["id", *self._layout.keywords]
+        columns = self._record_columns if part == 0 else ["id", *self.layout.keywords]
         return {"part": part, "deleted": False, **{name: record[name] for name in columns}}
 
     def _arrow(self, rows: list[dict[str, Any]], vectors: Sequence[Vectors | None]) -> pa.Table:

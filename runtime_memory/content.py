@@ -60,6 +60,8 @@ def text(value: object, *, allow_secrets: bool = False) -> str:
 
 def mend(value: str) -> str:
     """Return the text as valid Unicode: split surrogate pairs joined, lone ones replaced by U+FFFD."""
+    if value.isascii():
+        return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -100,7 +102,8 @@ def label(value: object, name: str) -> str:
         folded = mask(folded).text
     if value and not folded:
         raise InvalidInputError(f"{name} is nothing but white space; leave it out, or name one")
-    if len(folded) > MAX_LABEL or any(unicodedata.category(c) in _NOT_IN_LABELS for c in folded):
+    plain = folded.isascii() and folded.isprintable()  # of most labels this tells as much, and at once
+    if len(folded) > MAX_LABEL or not (plain or all(unicodedata.category(c) not in _NOT_IN_LABELS for c in folded)):
         raise InvalidInputError(f"{name} must be at most {MAX_LABEL} printable characters: {folded[:60]!r}")
     return folded
 
@@ -118,6 +121,8 @@ def json_object(value: object, *, allow_secrets: bool = False) -> str:
     """Return metadata as JSON text, with secrets masked at any depth."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"metadata must be an object, not {type(value).__name__}")
+    if not value:
+        return "{}"
     try:
         given = dict(value) if allow_secrets else mask_nested(dict(value))
         return mend(json.dumps(given, ensure_ascii=False, allow_nan=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import uuid
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +42,7 @@ LAYOUT = Layout(
         *("content_hash", "category", "scope", "project", "user", "profile", "session", "source"),
         *("tags", "archived", "supersedes", "origin"),
     ),
+    unique=("content_hash", "supersedes", "origin"),
 )
 """An absent project, user, profile, session, ``supersedes``, origin or its hash is the empty string."""
 
@@ -139,7 +139,8 @@ def new_id(now: datetime) -> str:
         _last_id = max(int(now.timestamp() * 1000) << _COUNTER_BITS, _last_id + 1)
         millis, counter = divmod(_last_id, 1 << _COUNTER_BITS)
     noise = int.from_bytes(os.urandom(8)) >> 2
-    return str(uuid.UUID(int=millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | noise))
+    digits = f"{millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | noise:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 _OPTIONAL = ("project", "user", "profile", "session", "supersedes", "origin", "origin_hash")

@@ -21,7 +21,7 @@ from importlib import resources
 
 import regex
 
-from indexes.text import idf
+from indexes.bm25 import idf
 
 __all__ = ["Gate", "coverage", "gate_for", "is_calibrated", "latin_share", "rarity"]
 

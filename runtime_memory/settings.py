@@ -114,8 +114,8 @@ def _object_store(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     if scheme == "db":
         raise ValueError(
-            "LanceDB Cloud and Enterprise tables cannot be used yet, as their API makes no tables with stable row ids, "
-            "by which a replica and the outcomes are kept current; name the bucket itself (s3://...), or a folder"
+            "LanceDB Cloud and Enterprise (db://) cannot be used, as LanceDB's remote API makes no tables with stable "
+            "row ids, by which replicas and outcomes are kept current; name a bucket of your own (s3://...) or a folder"
         )
     if scheme not in SCHEMES:
         raise ValueError(f"name a folder, or a bucket with one of {', '.join(f'{each}://' for each in SCHEMES)}")
@@ -128,6 +128,8 @@ def _problem(item: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     name = str(item["loc"][0])
     variable = name if name in given else ENV_PREFIX + name.upper()
     value = given.get(name, os.environ.get(ENV_PREFIX + name.upper(), item.get("input")))
+    message = str(item["msg"])  # "Input should be ...", or "Value error, " before one of ours
+    reason = message.removeprefix("Value error, ") if item["type"] == "value_error" else message.lower()
     if name == "storage_options":  # there may be a secret in it
-        return f"{variable} is not valid: {str(item['msg']).lower()}"
-    return f"{variable}={value!r} is not valid: {str(item['msg']).lower()}"
+        return f"{variable} is not valid: {reason}"
+    return f"{variable}={value!r} is not valid: {reason}"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime_memory import MemoryCategory, MemorySource, NewMemory
-from runtime_memory.importers import Item, dates, files, markdown
+from runtime_memory.importers import Item, dates, files, frontmatter, markdown
 from runtime_memory.importers.sections import anchors, cut, sections
 from runtime_memory.importers.wikilinks import readable
 
@@ -536,3 +537,41 @@ def test_without_git_the_last_change_dates_a_note(tmp_path: Path, monkeypatch: p
 def test_a_note_that_was_deleted_and_made_again_is_as_old_as_its_second_life() -> None:
     log = b"\x01300\0\nM\0a\0\x01200\0\nA\0a\0\x01150\0\nD\0a\0\x01100\0\nA\0a\0"
     assert dates.read_log(log) == {"a": datetime.fromtimestamp(200, UTC)}
+
+
+_WORDS = st.text("ab: #-&*![]{}'\",\n1", max_size=12)
+_YAML = st.lists(st.tuples(st.sampled_from(["a", "b", "? x", "&n a", "<<"]), _WORDS), max_size=4).map(
+    lambda lines: "".join(f"{name}: {value}\n" for name, value in lines)
+)
+
+
+@given(_YAML)
+@example("a: [x, [y]]\n")
+@example("a: &n [x]\nb: *n\n")
+@example("a: &n [*n]\n")
+@example("? [x]\n: y\n")
+@example("a: !!int 3\nb: {c: d}\n")
+@example("a: 1\na: 2\n")
+def test_the_fields_are_what_the_yaml_library_makes_of_them(source: str) -> None:
+    def loaded(load: Callable[[str], object]) -> object:
+        try:
+            return load(source) or {}
+        except yaml.YAMLError:
+            return "not YAML"
+
+    assert loaded(frontmatter._loaded) == loaded(lambda text: yaml.load(text, yaml.BaseLoader))
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.b.md", ".hidden", "a.", "a", "..md", ".a.md", "a..", "\u00e9.md"])
+def test_the_stem_of_a_name_is_that_of_pathlib(name: str) -> None:
+    assert files.stem(name) == Path(name).stem
+
+
+def test_a_file_is_found_where_it_really_is(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.md").touch()
+    (tmp_path / "linked").symlink_to("real")
+    (tmp_path / "real" / "b.md").symlink_to("a.md")
+    for path in ("linked/a.md", "linked/b.md", "real/../linked/a.md", "linked/none.md", "linked/.", "linked/.."):
+        files.forget_folders()
+        assert files.real(tmp_path / path) == files.real(f"{tmp_path}/{path}") == os.path.realpath(f"{tmp_path}/{path}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _MOST_LISTED = 40
+_SHOWN_SECONDS = 0.1
+_ALLOCATIONS = 100_000
+"""Between two collections: a batch is many small objects, hardly any of them in a cycle."""
 
 
 def register(app: typer.Typer) -> None:
@@ -85,35 +89,41 @@ def import_(
     from runtime_memory.importers.formats import Options, by_name, refuse_unused
     from runtime_memory.importers.intake import Intake
     from runtime_memory.importers.reading_sessions import extractor
+    from runtime_memory.importers.undivided import undivided
     from runtime_memory.llm import endpoint
+    from runtime_memory.settings import Settings
 
+    settings = Settings.load(db=cli.db, profile=cli.profile)
     chosen = by_name(as_) if as_ else None
+    placing = _Placing(project, chosen_project(None, settings), category, tags or (), settings.profile, allow_secrets)
+    options = Options(
+        parse_mapping(map_) if map_ else None,
+        extractor(endpoint(settings.extract_model)) if extract else None,
+        frozenset(settings.owners),
+    )
+    refuse_unused(chosen, options)
+    gc.freeze()  # else every collection of what is read looks at all modules again
     with _target(cli, dry_run=dry_run) as store:
-        settings = store.settings
-        placing = _Placing(
-            project, chosen_project(None, settings), category, tags or (), settings.profile, allow_secrets
-        )
-        options = Options(
-            parse_mapping(map_) if map_ else None,
-            extractor(endpoint(settings.extract_model)) if extract else None,
-            frozenset(settings.owners),
-        )
-        refuse_unused(chosen, options)
         intake = Intake(store, profile=settings.profile, dry_run=dry_run, embed=not defer_embedding)
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends an import in good order, too
-        gc.freeze()  # else every collection of what is read looks at all modules again
+        thresholds = gc.get_threshold()
+        gc.set_threshold(_ALLOCATIONS, *thresholds[1:])
         try:
             intake.take(placing.placed(item) for item in _items(paths, chosen, options, intake))
-            summary = intake.finish(paths, prune=prune)
+            intake.finish(paths, prune=prune)
         except (KeyboardInterrupt, StoreError):
             if not cli.as_json:
-                _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
-                cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
+                with undivided():
+                    _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
+                    cli.note("It was stopped here. What is counted is stored; the same command again does the rest.")
             raise
+        else:
+            with undivided():
+                _report(cli, intake.summary, paths, dry_run=dry_run, prune=prune)
         finally:
+            gc.set_threshold(*thresholds)
             signal.signal(signal.SIGTERM, before)
-    _report(cli, summary, paths, dry_run=dry_run, prune=prune)
-    if summary.faults:
+    if intake.summary.faults:
         raise typer.Exit(1)
 
 
@@ -133,12 +143,25 @@ def _target(cli: Cli, *, dry_run: bool) -> Iterator[MemoryStore]:
 
 def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intake: Intake) -> Iterator[Item]:
     """Read the files, with a bar of progress on a terminal's standard error."""
+    from runtime_memory.importers.formats import read, sources
+
+    with _progress(intake) as (begin, done):
+        found: list[Source | Item] = [each for path in paths for each in sources(path, chosen)]
+        begin(len(found))
+        for number, each in enumerate(found, start=1):
+            yield from read(each, options)
+            done(number)
+
+
+@contextmanager
+def _progress(intake: Intake) -> Iterator[tuple[Callable[[int], object], Callable[[int], object]]]:
+    """Yield what to call with the number of files, and then after each file with how many are done."""
+    if not sys.stderr.isatty():
+        yield int, int
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from runtime_memory.importers.formats import read, sources
-
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -146,16 +169,18 @@ def _items(paths: Iterable[Path], chosen: Format | None, options: Options, intak
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Looking for files", total=None, rate="")
-        found: list[Source | Item] = [each for path in paths for each in sources(path, chosen)]
-        progress.update(task, description="Importing", total=len(found))
-        for each in found:
-            for item in read(each, options):
-                yield item
-                if not progress.disable and (elapsed := progress.tasks[0].elapsed):
-                    progress.update(task, rate=f"{intake.summary.memories / elapsed:.0f} memories/s")
-            progress.advance(task)
+        shown = 0.0
+
+        def done(files: int) -> None:
+            nonlocal shown
+            elapsed = progress.tasks[0].elapsed or 0.0
+            if elapsed - shown >= _SHOWN_SECONDS:  # it is drawn ten times a second, and a note takes less than 1 ms
+                shown = elapsed
+                progress.update(task, completed=files, rate=f"{intake.summary.memories / elapsed:.0f} memories/s")
+
+        yield lambda files: progress.update(task, description="Importing", total=files), done
 
 
 @dataclass(frozen=True)

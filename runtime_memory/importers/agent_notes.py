@@ -112,4 +112,6 @@ def _hidden_part(path: Path, root: str) -> str:
 
 
 def _in_hidden_place(path: str) -> bool:
+    if "/." not in path:
+        return False
     return any(f"/{place}/" in path or path.endswith(f"/{place}") for place in _HIDDEN_PLACES)

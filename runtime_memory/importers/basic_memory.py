@@ -24,7 +24,7 @@ from runtime_memory.importers.sections import Section, blocks, cut, sections
 from runtime_memory.importers.text_files import guarded, head
 from runtime_memory.importers.wikilinks import readable
 
-__all__ = ["NAME", "detects", "find", "read"]
+__all__ = ["NAME", "detects", "find", "is_note", "read"]
 
 NAME = "basic-memory"
 
@@ -54,11 +54,18 @@ def detects(path: Path) -> bool:
     """Tell whether a file is such a note, or a folder has one among its first files."""
     if path.is_dir():
         notes = (each for each in walk(path, lambda file: file.suffix.lower() in SUFFIXES))
-        return any(isinstance(each, Path) and detects(each) for each, _ in zip(notes, range(20), strict=False))
+        return any(isinstance(each, Path) and is_note(each) for each, _ in zip(notes, range(20), strict=False))
+    return is_note(path)
+
+
+def is_note(path: Path) -> bool:
+    """Tell whether a file is such a note."""
     if path.suffix.lower() not in SUFFIXES:
         return False
     begin = head(path, _OPENING, needs=b"---")
-    fenced = begin.partition("\n---")[0] if begin.startswith("---\n") else ""
+    if not begin.startswith("---\n") or "permalink:" not in begin:
+        return False
+    fenced = begin.partition("\n---")[0]
     return set(_FIELD.findall(fenced)) == {"title", "type", "permalink"}
 
 

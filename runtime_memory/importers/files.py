@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import os
 import re
 import stat
@@ -13,7 +14,20 @@ from typing import NamedTuple
 
 from runtime_memory.importers import Item
 
-__all__ = ["MAX_BYTES", "Document", "below", "decode", "load", "origin", "place", "printable", "walk"]
+__all__ = [
+    "MAX_BYTES",
+    "Document",
+    "below",
+    "decode",
+    "forget_folders",
+    "load",
+    "origin",
+    "place",
+    "printable",
+    "real",
+    "stem",
+    "walk",
+]
 
 MAX_BYTES = 16_000_000
 
@@ -39,9 +53,37 @@ class Document(NamedTuple):
 def origin(path: Path, anchor: str = "") -> str:
     """Return a place in a file: the file's absolute path without links and, after a ``#``, an anchor in it."""
     try:
-        return place(printable(os.path.realpath(path)), anchor)
+        return place(printable(real(path)), anchor)
     except ValueError:  # a NUL in the path: no such file can be, but it was asked for
         return place(str(path), anchor)
+
+
+def real(file: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a file without links; of its folder that is asked once (see ``forget_folders``).
+
+    Raises ValueError for a path with a NUL in it.
+    """
+    path = os.fspath(file)
+    folder, name = os.path.split(path)
+    if name in ("", ".", "..") or "\0" in name or os.path.islink(path):  # noqa: PTH114 - this runs once a note
+        return os.path.realpath(path)
+    return os.path.join(_real_folder(folder), name)  # noqa: PTH118
+
+
+@functools.lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def forget_folders() -> None:
+    """Look anew where folders really are, as an import does that begins."""
+    _real_folder.cache_clear()
+
+
+def stem(name: str) -> str:
+    """Return a file's name without its suffix, as pathlib has it."""
+    dot = name.rfind(".")
+    return name[:dot] if 0 < dot < len(name) - 1 else name
 
 
 def place(file: str, anchor: str = "") -> str:
@@ -72,9 +114,10 @@ def walk(
     unreadable: list[OSError] = []
     for name, below, files in os.walk(root, onerror=unreadable.append):
         here = Path(name)
+        inside = "/." in name.removeprefix(root)  # something hidden
         descend = []
         for each in sorted(below):
-            reason = _passed_over(here / each, root, kept)
+            reason = _passed_over(here / each, inside or each.startswith("."), kept)
             if reason:
                 yield Item(printable(str(here / each)) + "/", skipped=reason)
             else:
@@ -82,7 +125,7 @@ def walk(
         below[:] = descend
         for each in sorted(files):
             if wanted(file := here / each):
-                reason = _passed_over(file, root, kept)
+                reason = _passed_over(file, inside or each.startswith("."), kept)
                 yield Item(printable(str(file)), skipped=reason) if reason else file
     for error in unreadable:
         yield Item(printable(str(error.filename or folder)), skipped=error.strerror or str(error), fault=True)
@@ -159,8 +202,8 @@ def _not_utf8(data: bytes) -> tuple[str | None, str | None]:
     return text, "not UTF-8, read as Latin-1"
 
 
-def _passed_over(path: Path, root: str, kept: Callable[[Path], bool]) -> str | None:
-    if "/." in str(path).removeprefix(root) and not kept(path):
+def _passed_over(path: Path, hidden: bool, kept: Callable[[Path], bool]) -> str | None:  # noqa: FBT001 - a fact of it
+    if hidden and not kept(path):
         return "hidden"
     if path.name in _NOT_NOTES:
         return "not its owner's notes"

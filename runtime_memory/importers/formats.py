@@ -25,7 +25,7 @@ from runtime_memory.importers import (
     sqlite_files,
     sqlite_stores,
 )
-from runtime_memory.importers.files import origin, walk
+from runtime_memory.importers.files import forget_folders, origin, walk
 from runtime_memory.importers.hermes_sessions import Extract
 from runtime_memory.importers.text_files import fault
 
@@ -108,6 +108,7 @@ def sources(path: Path, chosen: Format | None = None) -> Iterator[Source | Item]
 
     Of the home folder of Hermes only its notes and its sessions are read: the rest is skills, logs and settings.
     """
+    forget_folders()
     if not os.path.lexists(path):
         yield fault(origin(path), "there is no such file or folder")
     elif chosen:
@@ -158,7 +159,7 @@ def _of_folder(folder: Path) -> Iterator[Source | Item]:
             passed_over.add(each.origin)
             yield each
         else:
-            yield Source(_BASIC if basic_memory.detects(each) else _MARKDOWN, each, folder)
+            yield Source(_BASIC if basic_memory.is_note(each) else _MARKDOWN, each, folder)
     for each in walk(folder, _may_hold_data, lambda _: False):
         if isinstance(each, Path):
             yield from _data(each, folder)
@@ -193,9 +194,13 @@ def _profiles(folder: Path) -> list[Path]:
         return []
 
 
+_DATA_SUFFIXES = frozenset(
+    (*sqlite_files.SUFFIXES, *jsonl.SUFFIXES, *delimited.SUFFIXES, *plain_text.SUFFIXES, ".json")
+)
+
+
 def _may_hold_data(file: Path) -> bool:
-    suffixes = (*sqlite_files.SUFFIXES, *jsonl.SUFFIXES, *delimited.SUFFIXES, *plain_text.SUFFIXES, ".json")
-    return file.suffix.lower() in suffixes
+    return file.suffix.lower() in _DATA_SUFFIXES
 
 
 def _unknown() -> str:

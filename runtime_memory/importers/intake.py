@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime
 from itertools import groupby, islice
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime_memory import content
-from runtime_memory.errors import InvalidInputError
+from runtime_memory.errors import InvalidInputError, RuntimeMemoryError, StoreError
 from runtime_memory.importers import Item, Summary, sqlite_stores
 from runtime_memory.importers.sync import Imported, Known, Match, closest, file_of
+from runtime_memory.importers.undivided import undivided
 from runtime_memory.models import Memory, NewMemory, Written
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Intake:
     """Take items into a store, or with ``dry_run`` only count what would become of them.
 
     Without ``embed`` the memories are found by their words until their vectors are made. ``summary`` is current after
-    each batch: what it counts is stored.
+    each batch, also where that raised: what it counts is stored, and what is stored is counted.
     """
 
     def __init__(
@@ -71,9 +73,10 @@ class Intake:
         repeated = [each for each in gone if each.id in self._repeated]
         moved = [replace(self._repeated[each.id], id=each.id) for each in repeated]
         if moved:
-            self._store.write(moved, dry_run=self._dry_run)
-            self.summary.moved += len(moved)
-            self.summary.unchanged -= len(moved)
+            with undivided():
+                self._store.write(moved, dry_run=self._dry_run)
+                self.summary.moved += len(moved)
+                self.summary.unchanged -= len(moved)
         return [each for each in gone if each.id not in self._repeated]
 
     def _take_chunk(self, items: Sequence[Item]) -> bool:
@@ -94,9 +97,9 @@ class Intake:
 
     def _with_closest(self, matches: list[Match]) -> list[Match]:
         """Return the matches with changed entries of lists found by their likeness."""
+        unmet = {each.id: each for each in self._known.unmet(file_of(matches[0].item.origin))} if matches else {}
         new = {number: _new(match).content for number, match in enumerate(matches) if match.known is None}
-        unmet = {each.id: each for each in self._known.unmet(file_of(matches[0].item.origin))} if new else {}
-        if not unmet:
+        if not unmet or not new:
             return matches
         texts = {memory.id: memory.content for memory in self._store.memories(ids=list(unmet))}
         for number, id_ in closest(new, texts).items():
@@ -109,9 +112,11 @@ class Intake:
         fresh = [match for match in waiting if not _is_unchanged(match)]
         self.summary.unchanged += len(waiting) - len(fresh)
         if fresh:
-            self._write(fresh)
+            with undivided():
+                self._write(fresh)
 
     def _write(self, matches: Sequence[Match]) -> None:
+        """Write a batch, and count what of it is stored, also where that raises a StoreError."""
         memories = [_version(match, self._store.now()) for match in matches]
         try:
             written = self._stored(memories)
@@ -123,6 +128,10 @@ class Intake:
                 self._write(matches[:middle])
                 self._write(matches[middle:])
             return
+        except StoreError:
+            with suppress(RuntimeMemoryError):  # where the store cannot even be read, nothing can be told
+                self._count_stored(matches)
+            raise
         for match, each in zip(matches, written, strict=True):
             self._count(match, each)
         self._record(matches, written)
@@ -141,19 +150,21 @@ class Intake:
         self._new_texts.add(key)
         return repeated
 
+    def _count_stored(self, matches: Sequence[Match]) -> None:
+        """Count what is in the store of a batch whose writing failed: a part of it, or all but the last step."""
+        there = {(each.origin, each.origin_hash) for each in _imported(self._store, self._profile)}
+        for match in matches:
+            if not _new(match).id and (match.item.origin, _new(match).origin_hash) in there:
+                _tally(self.summary, match, updated=match.known is not None)
+
     def _count(self, match: Match, written: Written) -> None:
-        moved = match.known is not None and match.known.origin_hash == _new(match).origin_hash
         if written.masked and not written.duplicate:
             self.summary.notices.append((match.item.origin, f"masked: {', '.join(written.masked)}"))
         if written.duplicate:
             self.summary.unchanged += 1
             self._repeated[written.memory.id] = _new(match)
-        elif moved:
-            self.summary.moved += 1
-        elif written.updated:
-            self.summary.updated += 1
         else:
-            self.summary.added += 1
+            _tally(self.summary, match, updated=written.updated)
 
     def _record(self, matches: Sequence[Match], written: Sequence[Written]) -> None:
         told = [
@@ -178,8 +189,18 @@ class Intake:
         current = [memory for memory in self._store.memories(ids=[each.id for each in gone]) if not memory.archived]
         # Without a hash, what comes back one day is a change, and current again.
         pruned = [replace(as_new(memory), archived=True, origin_hash=None, updated_at=None) for memory in current]
-        self._store.write(pruned, dry_run=self._dry_run)
-        self.summary.archived += len(current)
+        with undivided():
+            self._store.write(pruned, dry_run=self._dry_run)
+            self.summary.archived += len(current)
+
+
+def _tally(done: Summary, match: Match, *, updated: bool) -> None:
+    if match.known is not None and match.known.origin_hash == _new(match).origin_hash:
+        done.moved += 1
+    elif updated:
+        done.updated += 1
+    else:
+        done.added += 1
 
 
 def as_new(memory: Memory) -> NewMemory:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from runtime_memory.importers import Item, agent_notes
 from runtime_memory.importers.dates import committed
-from runtime_memory.importers.files import load, place, printable, walk
+from runtime_memory.importers.files import load, place, printable, real, stem, walk
 from runtime_memory.importers.frontmatter import scalar, split_frontmatter, texts
 from runtime_memory.importers.notes import LONGEST, about, headed, memory, part_anchors
 from runtime_memory.importers.sections import Section, cut, sections, shortened, slug
@@ -67,9 +67,9 @@ def read(file: Path, root: Path) -> Iterator[Item]:  # noqa: ARG001 - other form
     elif agent_notes.recognises(file, document.text):
         yield from agent_notes.items(file, document)
     else:
-        real = os.path.realpath(file)
+        path = real(file)
         yield from parse(
-            document.text, printable(real), lambda: committed(real) or document.modified, notice=document.notice
+            document.text, printable(path), lambda: committed(path) or document.modified, notice=document.notice
         )
 
 
@@ -80,9 +80,10 @@ def parse(text: str, file: str, otherwise: Callable[[], datetime], *, notice: st
     notice comes with the first item. A note's fields that have no place in a memory become metadata of the first one.
     """
     front = split_frontmatter(text)
-    known, problem = about(front.fields, PurePath(file).name, otherwise)
+    name = os.path.basename(file)  # noqa: PTH119 - this runs once a note
+    known, problem = about(front.fields, name, otherwise)
     notice = "; ".join(filter(None, (notice, front.problem, problem))) or None
-    pieces, title, named = _pieces(front.fields, sections(front.body), " ".join(PurePath(file).stem.split()))
+    pieces, title, named = _pieces(front.fields, sections(front.body), " ".join(stem(name).split()))
     if not pieces:
         yield Item(place(file), skipped="empty", notice=notice)
         return
@@ -94,7 +95,7 @@ def parse(text: str, file: str, otherwise: Callable[[], datetime], *, notice: st
         known, notice = replace(known, metadata={}) if known.metadata else known, None
 
 
-def _pieces(fields: Mapping[str, Any], found: Sequence[Section], stem: str) -> tuple[list[_Piece], str, bool]:
+def _pieces(fields: Mapping[str, Any], found: Sequence[Section], called: str) -> tuple[list[_Piece], str, bool]:
     """Return the pieces of a note, its title with its other names, and whether the title is only its file's name.
 
     The title is that of the frontmatter, else the first heading where it is of the first level, else the file's name
@@ -103,12 +104,12 @@ def _pieces(fields: Mapping[str, Any], found: Sequence[Section], stem: str) -> t
     given = scalar(fields, "title")
     first = next((section for section in found if section.level), None)
     heading = first.path[-1] if first else ""
-    same = heading.casefold() == given.casefold() if given else slug(heading) == slug(stem) != ""
+    same = heading.casefold() == given.casefold() if given else slug(heading) == slug(called) != ""
     titled = first if first and (same or (not given and first.level == 1)) else None
     title = given or (heading if titled else "")
     named = not title
     if named:
-        title = "" if _SAYS_NOTHING.fullmatch(stem) else stem
+        title = "" if _SAYS_NOTHING.fullmatch(called) else called
     others = [each for each in texts(fields, "aliases", "alias") if each.casefold() != title.casefold()]
     pieces = _below_title(found, titled)
     if not pieces and (given or titled or others):

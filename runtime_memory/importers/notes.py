@@ -67,6 +67,8 @@ def about(
 
 def category_of(given: str, unknown: MemoryCategory) -> tuple[MemoryCategory, list[str]]:
     """Return the category of this name, and the name as a tag when it is none of ours."""
+    if not given:
+        return unknown, []
     try:
         return MemoryCategory(given.lower().replace(" ", "_").replace("-", "_")), []
     except ValueError:
@@ -132,11 +134,13 @@ def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the other fields that are text or a flat list of texts: nested ones may be endless (YAML has aliases)."""
     kept = {}
     for name in fields:
-        value = scalar(fields, name) or texts(fields, name)
-        if name not in _NOT_METADATA and value and len(str(value)) <= _METADATA:
+        value = None if name in _NOT_METADATA else scalar(fields, name) or texts(fields, name)
+        if value and len(str(value)) <= _METADATA:
             kept[name] = value
     return kept
 
 
 def _is_label(text: str) -> bool:
-    return 0 < len(text) <= _LABEL and all(character.isprintable() or character in "\u200c\u200d" for character in text)
+    if not 0 < len(text) <= _LABEL:
+        return False
+    return text.isprintable() or all(each.isprintable() or each in "\u200c\u200d" for each in text)

@@ -26,6 +26,7 @@ _LONGEST_PARSED = 2_000
 _ATX = re.compile(r"^ {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
 _FIRST = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\n|\Z)")
 _SETEXT = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
+_BEFORE_HEADINGS = ("\n#", "\n=", "\n-", "\n ")
 _MAY_HOLD_CODE = re.compile(r"`|~~~|^(?: {4}|\t)|[ \t]{5}", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 # Strongest first. Each match ends where a part may end.
@@ -171,7 +172,9 @@ def shortened(heading: str) -> str:
 def _may_hold_more(text: str) -> bool:
     """Tell whether there may be a heading besides one in the first line: a parser costs more than all the rest."""
     first = text.find("\n")
-    return first >= 0 and bool(_ATX.search(text, first) or _SETEXT.search(text, first))
+    if first < 0 or not any(begin in text for begin in _BEFORE_HEADINGS):
+        return False
+    return bool(_ATX.search(text, first) or _SETEXT.search(text, first))
 
 
 def _simple(text: str) -> list[Section]:

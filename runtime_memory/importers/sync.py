@@ -65,6 +65,8 @@ class Known:
         tells nothing once an entry was put before it: for these see ``closest``.
         """
         places = self._files.get(file_of(items[0].origin), {}) if items else {}
+        if not places and not self._homeless:  # nothing that these could be a version of
+            return [Match(item, None) for item in items]
         found: dict[int, Imported] = {}
         for key in (_place_and_hash, _hash, _place):
             there = {key(each.origin, each.origin_hash): each for each in places.values()}

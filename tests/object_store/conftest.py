@@ -22,6 +22,26 @@ Machine = Callable[..., MemoryStore]
 SERVER = Path(__file__).with_name("s3_server.py")
 
 
+class Server:
+    """The S3 server: a process that can be stopped, and started again with what it held, and a proxy before it."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._port = 0
+        self.start()
+        self.proxy = Proxy(self._port)
+
+    def start(self) -> None:
+        command = [sys.executable, str(SERVER), str(self._port), str(self._state)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._port = int(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.communicate()
+
+
 @dataclass(frozen=True)
 class Team:
     """Where the store is, and how to come to it."""
@@ -29,31 +49,30 @@ class Team:
     uri: str
     options: str
     proxy: Proxy
+    server: Server
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Proxy]:
-    with subprocess.Popen([sys.executable, str(SERVER), "0"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        proxy = Proxy(port)
-        yield proxy
-        proxy.close()
-        process.terminate()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("s3") / "state")
+    yield server
+    server.proxy.close()
+    server.stop()
 
 
 @pytest.fixture
-def team(server: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
+def team(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
+    proxy = server.proxy
     options = (
-        f"endpoint=http://127.0.0.1:{server.port},region=us-east-1,allow_http=true,"
+        f"endpoint=http://127.0.0.1:{proxy.port},region=us-east-1,allow_http=true,"
         "access_key_id=team,secret_access_key=secret,client_max_retries=0"
     )
     monkeypatch.setenv("RUNTIME_MEMORY_STORAGE_OPTIONS", options)
     bucket = f"team-{uuid4().hex}"  # of its own: the server looks through all keys of a bucket to list some
-    urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{server.port}/{bucket}", method="PUT")).close()
-    yield Team(f"s3://{bucket}/memories", options, server)
-    server.close()
-    server.open()
+    urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{proxy.port}/{bucket}", method="PUT")).close()
+    yield Team(f"s3://{bucket}/memories", options, proxy, server)
+    proxy.close()
+    proxy.open()
 
 
 @pytest.fixture

@@ -50,7 +50,11 @@ class Proxy:
                 client, _ = listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # it has been stopped
+                _end(client)
+                continue
             self._connections |= {client, server}
             for source, sink in ((client, server), (server, client)):
                 threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import lancedb
+import pyarrow as pa
 import pytest
+from lancedb.remote.table import RemoteTable
+from typer.testing import CliRunner
 
+import indexes.lance
 from runtime_memory import Settings
+from runtime_memory.cli import app
 from runtime_memory.errors import SettingsError
 from runtime_memory.place import parse_options, without_secrets
 
@@ -39,6 +47,33 @@ def test_a_folder_is_its_own_place(tmp_path: Path) -> None:
 def test_what_is_no_usable_place_says_why(uri: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Settings.load(db=uri)
+
+
+@pytest.mark.parametrize("command", [["stats"], ["add", "x"], ["doctor"]])
+def test_a_table_of_lancedb_cloud_is_refused_with_what_to_do_instead(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RUNTIME_MEMORY_DB", "db://team")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    told = " ".join(result.output.split())
+    assert "db://team" in told
+    assert "LanceDB's remote API makes no tables with stable row ids" in told
+    assert "name a bucket of your own (s3://...) or a folder" in told
+
+
+def test_lancedb_s_remote_api_still_lacks_what_a_store_needs() -> None:
+    """When this fails, a store there may have become possible."""
+    database = lancedb.connect("db://team", api_key="key", region="us-east-1")
+    create: Any = database.create_table
+    with pytest.raises(TypeError, match="storage_options"):
+        create("memories", schema=pa.schema([("id", pa.string())]), storage_options=indexes.lance._OPTIONS)
+    table = RemoteTable(SimpleNamespace(name="memories"), "team")
+    with pytest.warns(UserWarning, match="no-op"):
+        table.optimize()
+    with pytest.raises(NotImplementedError):
+        table.to_arrow()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rich.progress import track
 
 from benchmarks.console import progress
 from benchmarks.datasets import Dataset
-from indexes import analysis, resident, text, vectors
+from indexes import analysis, bm25, codes, resident, text, text_counts, vectors
 from indexes.fusion import Hit
 from runtime_memory import MemoryStore, NewMemory, Settings, passages, searching
 from runtime_memory.embedding import Embedder
@@ -141,7 +141,7 @@ def _listed(row: Ints, scores: Floats) -> list[tuple[int, float]]:
 
 
 def _key(dataset: Dataset, embedder: Embedder) -> str:
-    finders = (analysis, text, vectors, resident, passages, searching)
+    finders = (analysis, bm25, codes, text, text_counts, vectors, resident, passages, searching)
     code = b"".join(Path(str(module.__file__)).read_bytes() for module in finders)
     digest = hashlib.sha256(f"{dataset.fingerprint} {embedder.identity} {DEEPEST} ".encode() + code)
     return digest.hexdigest()[:16]

@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import tantivy
 
-from indexes.analysis import ANALYZER_VERSION, analyze
+from indexes.analysis import analyze
 from indexes.bm25 import TermStatistics, idf, reckoned_documents
 from indexes.durable import make_private
 from indexes.filters import All, Filter, In, matches
 from indexes.layout import Layout, Record
 from indexes.masks import asks_only
+from indexes.text_counts import FILTERS_KEPT, LARGE, MOST, Known, Seen, TextState
 from indexes.text_files import LinkedFolder, damaged_files, segment_bytes
 from indexes.text_numbers import ID_NUMBERS, id_numbers, ids_of, kind
 from indexes.text_queries import compile_filter, keyword, must, should
@@ -33,10 +34,8 @@ _STATE_ID = "__state__"
 _HEAP_BYTES = 64_000_000
 _CHECKED_BYTES = 64_000_000
 """Up to this size an index is checked when it is opened, which takes 1 ms per MB at most; a larger one on request."""
-_LARGE = 20_000
-_COUNTED, _RARE = 10_000, 200
-_MOST, _SPARE = 0.5, 1.3
-_COUNTS_KEPT, _KINDS_KEPT, _FILTERS_KEPT = 4_096, 10_000, 64
+_SPARE = 1.3
+_KINDS_KEPT = 10_000
 _ID_FIELDS = tuple(f"id_{number}" for number in range(ID_NUMBERS))
 
 
@@ -45,31 +44,6 @@ class TextHit(NamedTuple):
 
     id: str
     score: float
-
-
-class TextState(NamedTuple):
-    """What an index has applied: of which table (its epoch), up to which version, with which analysis."""
-
-    epoch: str
-    version: int
-    analyzer: int = ANALYZER_VERSION
-
-
-class _Holding(NamedTuple):
-    """The records that hold a term and pass a filter."""
-
-    term: str
-    where: Filter
-
-
-class _Known:
-    """What was looked up of one state of an index: how many records pass a filter, and where the last hits are."""
-
-    def __init__(self, state: TextState | None) -> None:
-        self.state = state
-        self.counts: dict[Filter | _Holding, int] = {}
-        self.telling: dict[Filter, Filter] = {}
-        self.found: tuple[tantivy.Searcher | None, dict[str, tantivy.DocAddress]] = None, {}
 
 
 class TextIndex:
@@ -83,7 +57,7 @@ class TextIndex:
         self._index: tantivy.Index | None = None
         self._state: TextState | None = None
         self._links: LinkedFolder | None = None
-        self._known = _Known(None)
+        self._known = Known(None)
         self._filters: dict[Filter, tantivy.Query] = {}  # a session asks with the same one turn after turn
         self._passing_kinds: dict[tuple[Filter, float | None], bool] = {}
 
@@ -199,7 +173,7 @@ class TextIndex:
         Without a filter Tantivy skips what cannot be among the best, which takes a fifth of the time.
         """
         share = self.share(where)
-        if where == All() or share < _MOST or self.records < _LARGE or not asks_only(where, self._layout.shared):
+        if where == All() or share < MOST or self.records < LARGE or not asks_only(where, self._layout.shared):
             return None
         hits = searcher.search(scored, int(_SPARE * limit / share), count=False).hits
         kinds = searcher.fast_field_values("kind", [address for _, address in hits])
@@ -258,20 +232,19 @@ class TextIndex:
         records that hold it.
         """
         telling = self._telling(where)
-        records = self._passing(telling)
-        return TermStatistics(records, {term: self._frequency(term, telling, records) for term in terms})
+        records, searcher = self._passing(telling), self._searcher()
+        seen = Seen(telling, records, self.records, self._known_now().holding(telling))
+        return TermStatistics(records, {term: self._frequency(searcher, term, seen) for term in terms})
 
-    def _frequency(self, term: str, where: Filter, records: int) -> int:
-        frequency = self._searcher().doc_freq("terms", term)
-        if not frequency or (where == All() and self.records >= _LARGE):
-            return frequency
-        if where == All():  # without what is deleted and not merged away
-            return self._counted(_Holding(term, where), lambda: self._count(self._term(term)))
-        share = records / max(1, self.records)
-        scarce = _RARE if share >= _MOST else _COUNTED
-        if min(frequency, records) > scarce and self.records >= _LARGE:
-            return max(1, round(frequency * share))
-        return self._counted(_Holding(term, where), lambda: self._count(self._filter(where), self._term(term)))
+    def _frequency(self, searcher: tantivy.Searcher, term: str, seen: Seen) -> int:
+        frequency = searcher.doc_freq("terms", term)
+        if not frequency or seen.reckons(frequency):
+            return max(1, round(frequency * seen.share)) if frequency else 0
+        known = seen.holding.get(term)
+        if known is None:  # without what is deleted and not merged away
+            holding = [self._term(term)] if seen.where == All() else [self._filter(seen.where), self._term(term)]
+            known = seen.holding[term] = self._count(*holding)
+        return known
 
     @property
     def records(self) -> int:
@@ -283,23 +256,18 @@ class TextIndex:
         return self._passing(self._telling(where)) / self.records if self.records else 0.0
 
     def _passing(self, where: Filter) -> int:
-        return self.records if where == All() else self._counted(where, lambda: self._count(self._filter(where)))
-
-    def _counted(self, what: Filter | _Holding, count: Callable[[], int]) -> int:
-        """Return a count, made once for a state of the index: a session asks with the same filter turn after turn."""
-        counts = self._known_now().counts
-        known = counts.get(what)
-        if known is None:
-            if len(counts) >= _COUNTS_KEPT:
-                counts.clear()
-            known = counts[what] = count()
-        return known
+        if where == All():
+            return self.records
+        passing = self._known_now().passing  # counted once for a state of the index
+        if where not in passing:
+            passing[where] = self._count(self._filter(where))
+        return passing[where]
 
     def _telling(self, where: Filter) -> Filter:
         """Return a filter without the clauses that every record passes: in most stores, all are of one user."""
         telling = self._known_now().telling
         if where not in telling:
-            if len(telling) >= _FILTERS_KEPT:
+            if len(telling) >= FILTERS_KEPT:
                 telling.clear()
             telling[where] = self._reduced(where)
         return telling[where]
@@ -313,9 +281,9 @@ class TextIndex:
                 return All()
         return where
 
-    def _known_now(self) -> _Known:
+    def _known_now(self) -> Known:
         if self._known.state != self._state:
-            self._known = _Known(self._state)
+            self._known = Known(self._state)
         return self._known
 
     def _count(self, *clauses: tantivy.Query) -> int:
@@ -358,7 +326,7 @@ class TextIndex:
     def _filter(self, where: Filter) -> tantivy.Query:
         known = self._filters.get(where)
         if known is None:
-            if len(self._filters) >= _FILTERS_KEPT:
+            if len(self._filters) >= FILTERS_KEPT:
                 self._filters.clear()
             known = self._filters[where] = tantivy.Query.const_score_query(compile_filter(where, self._schema), 0.0)
         return known

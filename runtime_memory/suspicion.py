@@ -52,11 +52,11 @@ def _judge(text: str) -> str | None:
 def _matched(text: str) -> str | None:
     by_hint = _LATIN if text.isascii() else _ALL
     for form in _forms(text):
-        for hint, rules in by_hint.items():
-            if hint in form:
-                for rule in rules:
-                    if any(other in form for other in rule.others) and _compiled(rule.pattern).search(form):
-                        return rule.reason
+        holds = form.__contains__
+        for hint in filter(holds, by_hint):
+            for rule in by_hint[hint]:
+                if any(map(holds, rule.others)) and _compiled(rule.pattern).search(form):
+                    return rule.reason
     return None
 
 
@@ -84,7 +84,7 @@ def _forms(text: str) -> Iterator[str]:
     """Yield the text as the rules read it, and what it may have been before it was disguised."""
     plain = text.lower() if text.isascii() else _folded(text)
     yield plain
-    if any(part in plain for part in _DISGUISED):
+    if any(map(plain.__contains__, _DISGUISED)):
         yield plain.translate(_DIGITS)
     for spaced in _SPACED.finditer(f" {plain}"):
         yield re.sub(r"[\W_]+", "", spaced[0])

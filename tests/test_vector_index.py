@@ -8,6 +8,7 @@ import pytest
 
 import indexes.resident
 import indexes.text
+import indexes.text_counts
 import indexes.vectors
 import runtime_memory.searching
 from indexes.consistency import HybridIndex
@@ -171,7 +172,8 @@ def test_a_large_text_index_finds_what_a_small_one_does(tmp_path: Path, monkeypa
         store.add_many([NewMemory(f"fact {n} of another shelf {n % 17}", project="q") for n in range(100)])
         questions = [f"fact {n} of shelf {n % 17}, room {n % 5}?" for n in range(0, 300, 30)]
         small = [store.candidates(question, project="p") for question in questions]
-        monkeypatch.setattr(indexes.text, "_LARGE", 100)
+        monkeypatch.setattr(indexes.text, "LARGE", 100)
+        monkeypatch.setattr(indexes.text_counts, "LARGE", 100)
         monkeypatch.setattr(runtime_memory.searching, "_SIDE_BY_SIDE", 100)
         store.add("another state of the index", project="r")
         large = [store.candidates(question, project="p") for question in questions]

@@ -7,8 +7,11 @@ quantization to 8 bits).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numkong
 import numpy as np
@@ -20,13 +23,16 @@ __all__ = ["Codes", "greatest"]
 
 _GREATEST_CODE = 127
 _GROUP = 32
+_SMALLEST_BLOCK = 4_096
+_SIDE_BY_SIDE, _MOST_THREADS = 200_000, 4
+"""From so many rows on a product is made by several threads: for fewer, to hand it over takes as long."""
 
 
 @dataclass(frozen=True)
 class Codes:
-    """Vectors as rows of whole numbers, shape (rows, dimension), and one over the length of each row."""
+    """Vectors as rows of whole numbers, in blocks of shape (rows, dimension), and one over the length of each row."""
 
-    rows: NDArray[np.int8]
+    blocks: tuple[NDArray[np.int8], ...]
     shrink: Vectors
 
     @classmethod
@@ -35,26 +41,41 @@ class Codes:
         largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), np.float32(1e-12))
         rows = np.rint(vectors * (_GREATEST_CODE / largest))
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return cls(rows.astype(np.int8), (1 / np.maximum(lengths, 1)).astype(np.float32))
+        return cls((rows.astype(np.int8),), (1 / np.maximum(lengths, 1)).astype(np.float32))
 
     @classmethod
     def joined(cls, parts: Sequence[Codes]) -> Codes:
-        """Return the rows of several codes, one after the other."""
-        return cls(np.concatenate([each.rows for each in parts]), np.concatenate([each.shrink for each in parts]))
+        """Return the rows of several codes, one after the other; large blocks are shared with them."""
+        blocks = tuple(block for each in parts for block in each.blocks)
+        shrink = np.concatenate([each.shrink for each in parts])
+        return cls((np.concatenate(blocks),) if len(shrink) < _SMALLEST_BLOCK * len(blocks) else blocks, shrink)
 
     def kept(self, rows: NDArray[np.bool_]) -> Codes:
         """Return the rows that a mask keeps."""
-        return Codes(self.rows[rows], self.shrink[rows])
+        ends = np.cumsum([len(block) for block in self.blocks])
+        masks = np.split(rows, ends[:-1])
+        return Codes(tuple(block[mask] for block, mask in zip(self.blocks, masks, strict=True)), self.shrink[rows])
 
     def cosines(self, vector: Vectors) -> Vectors:
         """Return the cosine of each row to a vector of shape (dimension,)."""
-        if not len(self.rows):
-            return np.zeros(0, np.float32)
         asked = Codes.of(vector[None])
-        cosines: Vectors = np.asarray(numkong.cdist(asked.rows, self.rows, "dot", out_dtype="float32"))[0]
+        multiply = _threads().map if len(self.shrink) >= _SIDE_BY_SIDE else map
+        cosines = np.concatenate([*multiply(partial(_products, asked.blocks[0]), self.blocks)])
         cosines *= self.shrink
         cosines *= asked.shrink[0]
         return cosines
+
+
+def _products(asked: NDArray[np.int8], block: NDArray[np.int8]) -> Vectors:
+    if not len(block):
+        return np.zeros(0, np.float32)
+    products: Vectors = np.asarray(numkong.cdist(asked, block, "dot", out_dtype="float32"))[0]
+    return products
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS), "runtime-memory-vectors")
 
 
 def greatest(values: Vectors, count: int) -> NDArray[np.intp]:

@@ -218,7 +218,9 @@ class ResidentVectors:
             self._keep(made)
 
     def _made(self, version: int, *, exact: bool) -> _Snapshot:
-        return _Snapshot.of(version, self._table.read_passages(partial(_Passages.of, exact=exact)))
+        made = _Snapshot.of(version, self._table.read_passages(partial(_Passages.of, exact=exact)))
+        pa.default_memory_pool().release_unused()  # it would keep what the reading took, more than is left of it
+        return made
 
     def _keep(self, made: _Snapshot) -> None:
         self.is_beyond = len(made.many) > self._most

@@ -40,7 +40,7 @@ ANN_ROWS = 20_000
 """From this many vectors on, a search uses an index: a linear scan takes longer than the embedding of the query."""
 
 _ANN_INDEX = "vector_idx"
-_SCAN_BATCH, _PASSAGES_BATCH = 1_024, 8_192
+_SCAN_BATCH, _PASSAGES_BATCH = 1_024, 32_768
 _ATTEMPTS = 5
 _PROBES, _PROBES_AMONG_FEW = 20, 32
 

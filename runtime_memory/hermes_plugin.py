@@ -21,8 +21,8 @@ except ImportError:
     _Base = object
 
 NEEDED = (
-    *("runtime_memory", "provider", "filelock", "huggingface_hub", "lancedb", "markdown_it", "numpy", "pyarrow"),
-    *("pydantic_settings", "regex", "safetensors", "tantivy", "threadpoolctl", "tokenizers", "yaml"),
+    *("runtime_memory", "provider", "filelock", "huggingface_hub", "lancedb", "markdown_it", "numkong", "numpy"),
+    *("pyarrow", "pydantic_settings", "regex", "safetensors", "tantivy", "threadpoolctl", "tokenizers", "yaml"),
 )
 
 

@@ -35,8 +35,12 @@ class Layout:
     @cached_property
     def shared(self) -> tuple[str, ...]:
         """The keywords of one value a record that many records share, which searches filter by."""
-        apart = {*self.unique, *(field.name for field in self.columns if pa.types.is_list(field.type))}
-        return tuple(name for name in self.keywords if name not in apart)
+        return tuple(name for name in self.keywords if name not in {*self.unique, *self.lists})
+
+    @cached_property
+    def lists(self) -> frozenset[str]:
+        """The columns of lists."""
+        return frozenset(field.name for field in self.columns if pa.types.is_list(field.type))
 
     def schema(self, dimension: int, *, keyed: bool = False) -> pa.Schema:
         """Return the table's schema: one row a passage, the record itself in part 0.

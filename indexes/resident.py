@@ -23,6 +23,7 @@ from indexes.codes import Codes, greatest
 from indexes.filters import Filter
 from indexes.layout import Vectors
 from indexes.masks import asks_only, passing
+from indexes.remembered import remembered
 from indexes.vectors import ANN_ROWS, VectorHit, VectorTable
 
 __all__ = ["ResidentVectors"]
@@ -88,11 +89,8 @@ class _Passages:
         return sorted(hits, key=lambda hit: (hit.cosine, hit.id), reverse=True)
 
     def _passes(self, where: Filter) -> NDArray[np.bool_]:
-        if where not in self._passing:  # a session asks with the same filter turn after turn
-            if len(self._passing) >= _FILTERS_KEPT:
-                self._passing.clear()
-            self._passing[where] = passing(where, self.rows)
-        return self._passing[where]
+        # a session asks with the same filter turn after turn
+        return remembered(self._passing, where, lambda: passing(where, self.rows), most=_FILTERS_KEPT)
 
     def _hits(self, places: NDArray[np.intp], cosines: Vectors, vector: Vectors, limit: int) -> Collection[VectorHit]:
         """Return the best passage of each of the first records at some places, the best records first."""

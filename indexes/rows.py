@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from indexes.filters import Filter, matches
 from indexes.layout import Vectors
 from indexes.masks import asks_only, passing
+from indexes.remembered import remembered
 from indexes.vectors import VectorHit, VectorTable
 
 __all__ = ["RowMap"]
@@ -63,12 +64,13 @@ class _Snapshot:
 
     def passing(self, where: Filter) -> NDArray[np.bool_]:
         """Return which of the rows, but for the newer ones, pass the filter."""
-        if where not in self._passing:  # a session asks with the same filter turn after turn
-            if len(self._passing) >= _FILTERS_KEPT:
-                self._passing.clear()
-            live = pa.compute.invert(self.rows["deleted"]).to_numpy(zero_copy_only=False)
-            self._passing[where] = live & passing(where, self.rows)
-        return self._passing[where]
+
+        def made() -> NDArray[np.bool_]:
+            live: NDArray[np.bool_] = pa.compute.invert(self.rows["deleted"]).to_numpy(zero_copy_only=False)
+            return live & passing(where, self.rows)
+
+        # a session asks with the same filter turn after turn
+        return remembered(self._passing, where, made, most=_FILTERS_KEPT)
 
 
 class RowMap:

@@ -22,7 +22,8 @@ from indexes.durable import make_private
 from indexes.filters import All, Filter, In, matches
 from indexes.layout import Layout, Record
 from indexes.masks import asks_only
-from indexes.text_counts import FILTERS_KEPT, LARGE, MOST, Known, Seen, TextState
+from indexes.remembered import remembered
+from indexes.text_counts import COUNTS_KEPT, FILTERS_KEPT, LARGE, MOST, Known, Seen, TextState
 from indexes.text_files import LinkedFolder, damaged_files, segment_bytes
 from indexes.text_numbers import ID_NUMBERS, id_numbers, ids_of, kind
 from indexes.text_queries import compile_filter, keyword, must, should
@@ -186,13 +187,11 @@ class TextIndex:
         self, searcher: tantivy.Searcher, address: tantivy.DocAddress, kind_: float | None, where: Filter
     ) -> bool:
         """Tell whether a record passes a filter; of those of one kind, all do or none."""
-        known = self._passing_kinds.get((where, kind_))
-        if known is None:
-            if len(self._passing_kinds) >= _KINDS_KEPT:
-                self._passing_kinds.clear()
-            record = json.loads(searcher.doc(address)["record"][0])
-            known = self._passing_kinds[where, kind_] = matches(where, record)
-        return known
+
+        def passes() -> bool:
+            return matches(where, json.loads(searcher.doc(address)["record"][0]))
+
+        return remembered(self._passing_kinds, (where, kind_), passes, most=_KINDS_KEPT)
 
     def _hits(
         self, searcher: tantivy.Searcher, hits: Sequence[tuple[Any, tantivy.DocAddress]]
@@ -240,11 +239,11 @@ class TextIndex:
         frequency = searcher.doc_freq("terms", term)
         if not frequency or seen.reckons(frequency):
             return max(1, round(frequency * seen.share)) if frequency else 0
-        known = seen.holding.get(term)
-        if known is None:  # without what is deleted and not merged away
-            holding = [self._term(term)] if seen.where == All() else [self._filter(seen.where), self._term(term)]
-            known = seen.holding[term] = self._count(*holding)
-        return known
+
+        def counted() -> int:  # without what is deleted and not merged away
+            return self._count(*([] if seen.where == All() else [self._filter(seen.where)]), self._term(term))
+
+        return remembered(seen.holding, term, counted, most=COUNTS_KEPT)
 
     @property
     def records(self) -> int:
@@ -259,18 +258,11 @@ class TextIndex:
         if where == All():
             return self.records
         passing = self._known_now().passing  # counted once for a state of the index
-        if where not in passing:
-            passing[where] = self._count(self._filter(where))
-        return passing[where]
+        return remembered(passing, where, lambda: self._count(self._filter(where)), most=COUNTS_KEPT)
 
     def _telling(self, where: Filter) -> Filter:
         """Return a filter without the clauses that every record passes: in most stores, all are of one user."""
-        telling = self._known_now().telling
-        if where not in telling:
-            if len(telling) >= FILTERS_KEPT:
-                telling.clear()
-            telling[where] = self._reduced(where)
-        return telling[where]
+        return remembered(self._known_now().telling, where, lambda: self._reduced(where), most=FILTERS_KEPT)
 
     def _reduced(self, where: Filter) -> Filter:
         match where:
@@ -324,12 +316,10 @@ class TextIndex:
         return tantivy.Query.term_query(self._schema, "id", _STATE_ID, "basic")
 
     def _filter(self, where: Filter) -> tantivy.Query:
-        known = self._filters.get(where)
-        if known is None:
-            if len(self._filters) >= FILTERS_KEPT:
-                self._filters.clear()
-            known = self._filters[where] = tantivy.Query.const_score_query(compile_filter(where, self._schema), 0.0)
-        return known
+        def compiled() -> tantivy.Query:
+            return tantivy.Query.const_score_query(compile_filter(where, self._schema), 0.0)
+
+        return remembered(self._filters, where, compiled, most=FILTERS_KEPT)
 
     def _document(self, record: Record) -> tantivy.Document:
         fields: dict[str, list[Any]] = {"id": [record["id"]], "record": [encode(record)]}

@@ -8,8 +8,9 @@ import tantivy
 
 from indexes.analysis import ANALYZER_VERSION
 from indexes.filters import All, Filter
+from indexes.remembered import remembered
 
-__all__ = ["FILTERS_KEPT", "LARGE", "MOST", "Known", "Seen", "TextState"]
+__all__ = ["COUNTS_KEPT", "FILTERS_KEPT", "LARGE", "MOST", "Known", "Seen", "TextState"]
 
 LARGE = 20_000
 """From so many records on an index reckons where counting would take long."""
@@ -17,9 +18,8 @@ LARGE = 20_000
 MOST = 0.5
 """A filter that this share passes is passed by most."""
 
-FILTERS_KEPT = 64
+COUNTS_KEPT, FILTERS_KEPT = 4_096, 64
 _COUNTED, _RARE = 10_000, 200
-_COUNTS_KEPT = 4_096
 
 
 class TextState(NamedTuple):
@@ -62,6 +62,4 @@ class Known:
 
     def holding(self, where: Filter) -> dict[str, int]:
         """Return how many records that pass a filter hold a term, as far as they were counted."""
-        if len(self._holding) >= FILTERS_KEPT or len(self._holding.get(where, ())) >= _COUNTS_KEPT:
-            self._holding.clear()
-        return self._holding.setdefault(where, {})
+        return remembered(self._holding, where, dict, most=FILTERS_KEPT)

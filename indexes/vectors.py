@@ -73,7 +73,6 @@ class VectorTable:
         self._version = versions(table)
         self.layout = layout
         self._schema = table.schema
-        self._lists = frozenset(field.name for field in layout.columns if pa.types.is_list(field.type))
         self._record_columns = ["id", "content", *(field.name for field in layout.columns)]
 
     @classmethod
@@ -290,7 +289,7 @@ class VectorTable:
         match where:
             case In(_, ()):
                 return "false"
-            case In(column, values) if column in self._lists:
+            case In(column, values) if column in self.layout.lists:
                 return _join("OR", [f"array_has({column}, {lit(value).to_sql()})" for value in values], empty="false")
             case In(column, values):
                 return _isin(column, values)

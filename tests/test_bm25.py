@@ -8,6 +8,7 @@ import pytest
 
 from runtime_memory import MemoryStore, SearchResult
 
+from .grown_store import grow
 from .tiny_embedder import TinyEmbedder
 
 QUERIES = ("port of service 7", "service", "what is 5003?", "as of March")
@@ -20,13 +21,7 @@ def found(store: MemoryStore) -> list[list[SearchResult]]:
 
 def test_what_was_deleted_and_is_not_merged_away_does_not_make_a_term_rarer(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, embedder=TinyEmbedder()) as store:
-        for number in range(20):  # each commit deletes the state of the one before
-            store.add(f"the port of service {number} is {5000 + number}", project="shop" if number % 3 else None)
-        memories = store.list()
-        for memory in memories[:6]:
-            store.edit(memory.id, content=f"{memory.content}, as of March")
-        for memory in memories[6:9]:
-            store.forget(memory.id)
+        grow(store, store)  # each commit deletes the state of the one before
         grown = found(store)
         store.reindex()
         rebuilt = found(store)

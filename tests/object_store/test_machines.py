@@ -20,6 +20,7 @@ from indexes.shared_text import SharedText
 from runtime_memory import Memory, MemoryStore, NewMemory, Outcome, SearchResult
 from runtime_memory.errors import MemoryNotFoundError, StoreUnavailableError
 from tests.conftest import contents
+from tests.grown_store import grow
 from tests.object_store.conftest import Machine, Team
 from tests.tiny_embedder import TinyEmbedder
 
@@ -169,13 +170,7 @@ def test_what_one_machine_writes_the_other_finds_next(machine: Machine) -> None:
 
 def test_a_replica_that_was_deleted_is_made_again_and_finds_the_same(machine: Machine, tmp_path: Path) -> None:
     one, other = machine("one"), machine("other")
-    for number in range(20):
-        one.add(f"the port of service {number} is {5000 + number}", project="shop" if number % 3 else None)
-    memories = one.list()
-    for memory in memories[:6]:
-        other.edit(memory.id, content=f"{memory.content}, as of March")
-    for memory in memories[6:9]:
-        one.forget(memory.id)
+    memories = grow(one, other)
     other.archive(memories[9].id)
     one.record_outcome([memories[10].id, memories[0].id], Outcome.WORKED)
     queries = ["port of service 7", "service", "what is 5003?", "as of March", "the port"]
